@@ -1,0 +1,1 @@
+// Exists so that a target owns the precompiled header.

@@ -1,0 +1,195 @@
+#include "host/exec_request.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+
+#include "base/ids.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace cay::host {
+namespace {
+
+using sandbox::ExecSpec;
+using sandbox::Kind;
+
+std::unexpected<Error> wrong(std::string_view field, std::string_view what) {
+  return fail(Code::kInvalid, "'" + std::string(field) + "' " + std::string(what));
+}
+
+// The field if it is there and not null.
+const json::Value* field(const json::Object& body, const char* name) {
+  const json::Value* value = body.if_contains(name);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+Result<std::string> plainText(const json::Value& value, std::string_view name) {
+  if (!value.is_string()) return wrong(name, "must be a string");
+  std::string text(value.get_string());
+  if (text.contains('\0')) return wrong(name, "must not contain a NUL character");
+  return text;
+}
+
+Result<> readCommand(const json::Object& body, ExecSpec& spec) {
+  const json::Value* cmd = field(body, "cmd");
+  if (cmd == nullptr)
+    return fail(Code::kInvalid, "'cmd' is missing: a command string or a list of arguments");
+  const json::Value* shell = field(body, "shell");
+  if (shell != nullptr && !shell->is_bool()) return wrong("shell", "must be true or false");
+  if (cmd->is_string()) {
+    if (shell != nullptr && !shell->get_bool()) {
+      return wrong("shell", "is false, but 'cmd' is a string: a list of arguments is needed then");
+    }
+    CAY_ASSIGN(std::string line, plainText(*cmd, "cmd"));
+    spec.argv = {"/bin/sh", "-c", std::move(line)};
+    return {};
+  }
+  if (!cmd->is_array()) return wrong("cmd", "must be a string or a list of strings");
+  if (shell != nullptr && shell->get_bool()) {
+    return wrong("shell", "is true, but 'cmd' is a list: a command string is needed then");
+  }
+  if (cmd->get_array().empty()) return wrong("cmd", "must not be an empty list");
+  for (const json::Value& argument : cmd->get_array()) {
+    CAY_ASSIGN(std::string text, plainText(argument, "cmd"));
+    spec.argv.push_back(std::move(text));
+  }
+  if (spec.argv.front().empty()) return wrong("cmd", "must begin with the name of a program");
+  return {};
+}
+
+Result<> readEnvironment(const json::Object& body, ExecSpec& spec) {
+  const json::Value* env = field(body, "env");
+  if (env == nullptr) return {};
+  if (!env->is_object()) return wrong("env", "must be an object of names and values");
+  for (const auto& [key, value] : env->get_object()) {
+    const std::string name(key);
+    if (name.empty() || name.contains('=') || name.contains('\0')) {
+      return wrong("env", "has a name that is empty or holds '=' or NUL: " + quoted(name));
+    }
+    std::erase_if(spec.env, [&](const std::string& entry) {
+      return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
+    });
+    if (value.is_null()) continue;  // unset
+    const auto text = json::scalarText(value);
+    if (!text)
+      return wrong("env", "value of " + quoted(name) + " must be a string, number or boolean");
+    if (text->contains('\0'))
+      return wrong("env", "value of " + quoted(name) + " contains a NUL character");
+    spec.env.push_back(name + "=" + *text);
+  }
+  return {};
+}
+
+Result<> readTimeout(const json::Object& body, ExecSpec& spec) {
+  const json::Value* timeout = field(body, "timeout");
+  if (timeout == nullptr) return {};
+  if (!timeout->is_number()) return wrong("timeout", "must be a number of seconds");
+  const auto seconds = timeout->to_number<double>();
+  if (!std::isfinite(seconds) || seconds <= 0)
+    return wrong("timeout", "must be greater than 0 seconds");
+  constexpr double kLongestSeconds = 1e9;  // more is no limit in practice
+  spec.timeoutMs =
+      std::max<int64_t>(1, static_cast<int64_t>(std::min(seconds, kLongestSeconds) * 1000));
+  return {};
+}
+
+Result<> readStdin(const json::Object& body, ExecSpec& spec) {
+  spec.stdinMode = spec.kind == Kind::kProcess ? sandbox::Stdin::kOpenPipe : sandbox::Stdin::kNull;
+  const json::Value* input = field(body, "stdin");
+  if (input == nullptr) return {};
+  if (spec.kind == Kind::kProcess)
+    return wrong("stdin", "is not for processes: send it to .../stdin");
+  if (!input->is_string()) return wrong("stdin", "must be a string");
+  spec.stdinMode = sandbox::Stdin::kData;
+  spec.stdinData = std::string(input->get_string());
+  return {};
+}
+
+Result<> readDisconnect(const json::Object& body, bool hasKey, ExecSpec& spec) {
+  using sandbox::OnDisconnect;
+  spec.onDisconnect = hasKey ? OnDisconnect::kKeepShort : OnDisconnect::kKill;
+  if (spec.kind == Kind::kProcess) spec.onDisconnect = OnDisconnect::kKeep;
+  const json::Value* choice = field(body, "on_disconnect");
+  if (choice == nullptr) return {};
+  if (!choice->is_string()) return wrong("on_disconnect", "must be \"kill\" or \"keep\"");
+  const std::string_view name = choice->get_string();
+  if (name != "kill" && name != "keep")
+    return wrong("on_disconnect", "must be \"kill\" or \"keep\"");
+  if (spec.kind == Kind::kExec) {
+    spec.onDisconnect = name == "keep" ? OnDisconnect::kKeep : OnDisconnect::kKill;
+  }
+  return {};
+}
+
+Result<> readDirectory(const json::Object& body, const ExecDefaults& defaults, ExecSpec& spec) {
+  spec.cwd = defaults.cwd;
+  const json::Value* cwd = field(body, "cwd");
+  if (cwd == nullptr) return {};
+  CAY_ASSIGN(const std::string path, plainText(*cwd, "cwd"));
+  if (path.empty()) return wrong("cwd", "must not be empty");
+  spec.cwd = path.starts_with('/') ? path : defaults.cwd + "/" + path;
+  return {};
+}
+
+}  // namespace
+
+Result<OutputEncoding> parseEncoding(std::string_view name) {
+  if (name == "text" || name == "utf-8") return OutputEncoding::kText;
+  if (name == "base64") return OutputEncoding::kBase64;
+  return wrong("encoding", "must be \"text\" or \"base64\"");
+}
+
+Result<ExecRequest> parseExecRequest(std::string_view body, Kind kind, std::string_view key,
+                                     const ExecDefaults& defaults) {
+  CAY_ASSIGN(const json::Value parsed, json::parse(body));
+  if (!parsed.is_object()) return fail(Code::kInvalid, "the request body must be a JSON object");
+  const json::Object& object = parsed.get_object();
+  ExecRequest request;
+  ExecSpec& spec = request.start.spec;
+  spec.kind = kind;
+  spec.env = defaults.env;
+  CAY_TRY(readCommand(object, spec));
+  CAY_TRY(readEnvironment(object, spec));
+  CAY_TRY(readTimeout(object, spec));
+  CAY_TRY(readStdin(object, spec));
+  CAY_TRY(readDisconnect(object, !key.empty(), spec));
+  CAY_TRY(readDirectory(object, defaults, spec));
+  if (const json::Value* encoding = field(object, "encoding")) {
+    if (!encoding->is_string()) return wrong("encoding", "must be \"text\" or \"base64\"");
+    CAY_ASSIGN(request.encoding, parseEncoding(encoding->get_string()));
+  }
+  if (const json::Value* tag = field(object, "tag")) {
+    CAY_ASSIGN(request.start.tag, plainText(*tag, "tag"));
+  }
+  if (kind == Kind::kProcess) request.start.cmd = json::serialize(object.at("cmd"));
+  if (!key.empty()) {
+    request.start.key = key;
+    request.start.fingerprint =
+        fingerprint(std::string(kind == Kind::kExec ? "exec:" : "process:") + std::string(body));
+  }
+  return request;
+}
+
+Result<int> parseSignalRequest(std::string_view body) {
+  CAY_ASSIGN(const json::Value parsed, json::parse(body));
+  const json::Value* value = parsed.is_object() ? field(parsed.get_object(), "signal") : nullptr;
+  if (value == nullptr)
+    return fail(Code::kInvalid, "'signal' is missing: a name such as \"INT\" or a number");
+  if (value->is_int64()) {
+    const int64_t number = value->get_int64();
+    if (number < 1 || number >= NSIG) return wrong("signal", "must be a number from 1 to 64");
+    return static_cast<int>(number);
+  }
+  if (!value->is_string()) return wrong("signal", "must be a name such as \"INT\" or a number");
+  std::string_view name = value->get_string();
+  if (name.starts_with("SIG")) name.remove_prefix(3);
+  for (int number = 1; number < NSIG; ++number) {
+    const char* known = ::sigabbrev_np(number);
+    if (known != nullptr && name == known) return number;
+  }
+  return wrong("signal", "is not a signal that is known here: " + quoted(name));
+}
+
+}  // namespace cay::host

@@ -1,0 +1,155 @@
+#include "net/server.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "net/await.h"
+#include "net/connection.h"
+#include "net/event.h"
+#include "sys/socket.h"
+
+namespace cay::net {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+// Clients over the limit that are told so at the same time; more are just closed.
+constexpr size_t kMaxRefusals = 32;
+constexpr Millis kPauseWithoutDescriptors{100};
+// Connections accepted in a row before others get their turn.
+constexpr int kAcceptBurst = 64;
+
+using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
+
+Task<> serveConnection(std::shared_ptr<ServerCore> core, Socket socket) {
+  Connection connection(std::move(core), std::move(socket));
+  co_await connection.serve();
+}
+
+Task<> refuseConnection(std::shared_ptr<ServerCore> core, Socket socket) {
+  struct Counted {
+    explicit Counted(size_t& count) : count(count) { ++count; }
+    ~Counted() { --count; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    size_t& count;
+  };
+  const Counted counted(core->refusals);
+  Wire wire(std::move(socket));
+  Deadline deadline(core->sweep, wire.socket());
+  const std::string answer = closingAnswer(503, "too many connections, try again later");
+  // A fresh socket takes this much at once; a client that makes it wait does not get it.
+  const Pieces pieces{answer};
+  if (sys::send(wire.socket().native_handle(), pieces.rest(), sys::More::kNo) < 0) co_return;
+  co_await wire.lingeringClose(deadline);
+}
+
+void admit(const std::shared_ptr<ServerCore>& core, const Executor& executor, Socket socket) {
+  if (core->connections.size() < core->limits.maxConnections) {
+    asio::co_spawn(executor, serveConnection(core, std::move(socket)), asio::detached);
+  } else if (core->refusals < kMaxRefusals) {
+    asio::co_spawn(executor, refuseConnection(core, std::move(socket)), asio::detached);
+  }
+}
+
+bool isOutOfResources(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+Task<> acceptLoop(std::shared_ptr<ServerCore> core, std::shared_ptr<Acceptor> acceptor) {
+  const Executor executor = acceptor->get_executor();
+  const asio::generic::stream_protocol protocol(acceptor->local_endpoint().protocol().family(), 0);
+  for (int burst = 0; acceptor->is_open();) {
+    const int accepted = sys::accept(acceptor->native_handle());
+    if (accepted >= 0) {
+      admit(core, executor, Socket(executor, protocol, accepted));
+      if (++burst % kAcceptBurst == 0) co_await asio::post(asio::use_awaitable_t<Executor>());
+    } else if (accepted == -EAGAIN) {
+      co_await acceptor->async_wait(Acceptor::wait_read, kAwait);
+    } else if (isOutOfResources(-accepted)) {
+      // The waiting connection keeps the listener readable, so waiting for that would spin.
+      co_await sleepFor(kPauseWithoutDescriptors);
+    }
+    // Anything else concerns a connection that is already gone.
+  }
+}
+
+Millis sweepInterval(const ServerLimits& limits) {
+  const Millis shortest =
+      std::min({limits.headTimeout, limits.idleTimeout, limits.bodyTimeout, limits.answerTimeout});
+  return std::clamp(shortest / 4, Millis(10), Millis(1000));
+}
+
+class AsioServer final : public Server {
+ public:
+  AsioServer(std::shared_ptr<ServerCore> core, std::vector<std::shared_ptr<Acceptor>> acceptors)
+      : core_(std::move(core)), acceptors_(std::move(acceptors)) {
+    port_ = acceptors_.front()->local_endpoint().port();
+    for (const auto& acceptor : acceptors_) {
+      asio::co_spawn(acceptor->get_executor(), acceptLoop(core_, acceptor), asio::detached);
+    }
+  }
+  ~AsioServer() override { stop(); }
+  AsioServer(const AsioServer&) = delete;
+  AsioServer& operator=(const AsioServer&) = delete;
+
+  [[nodiscard]] uint16_t port() const override { return port_; }
+  [[nodiscard]] size_t connections() const override { return core_->connections.size(); }
+  void stop() override {
+    core_->stopping = true;
+    for (const auto& acceptor : acceptors_) {
+      boost::system::error_code ignored;
+      acceptor->close(ignored);  // NOLINT(bugprone-unused-return-value): the same error again
+    }
+    for (Connection* connection : core_->connections) connection->closeIfIdle();
+  }
+
+ private:
+  std::shared_ptr<ServerCore> core_;
+  std::vector<std::shared_ptr<Acceptor>> acceptors_;
+  uint16_t port_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io,
+                                               const std::vector<tcp::endpoint>& at,
+                                               Handler& handler, const ServerLimits& limits,
+                                               WorkerPool* workers) {
+  if (at.empty()) return fail(Code::kInvalid, "there is no address to listen on");
+  std::signal(SIGPIPE, SIG_IGN);
+  std::vector<std::shared_ptr<Acceptor>> acceptors;
+  for (tcp::endpoint endpoint : at) {
+    if (endpoint.port() == 0 && !acceptors.empty()) {
+      endpoint.port(acceptors.front()->local_endpoint().port());
+    }
+    auto listener = sys::listenTcp(endpoint.data(), static_cast<socklen_t>(endpoint.size()));
+    if (!listener) {
+      return std::unexpected(
+          std::move(listener).error().wrap("listen on " + endpoint.address().to_string() +
+                                           " port " + std::to_string(endpoint.port())));
+    }
+    auto acceptor = std::make_shared<Acceptor>(io.get_executor());
+    boost::system::error_code error;
+    acceptor->assign(endpoint.protocol(), listener->get(), error);
+    if (error) return failSys("watch the listening socket", error.value());
+    (void)listener->release();
+    acceptors.push_back(std::move(acceptor));
+  }
+  auto core = std::make_shared<ServerCore>(
+      ServerCore{.handler = handler,
+                 .limits = limits,
+                 .workers = workers,
+                 .sweep = std::make_shared<DeadlineSweep>(io.get_executor(), sweepInterval(limits)),
+                 .connections = {}});
+  return std::make_unique<AsioServer>(std::move(core), std::move(acceptors));
+}
+
+}  // namespace cay::net

@@ -1,0 +1,73 @@
+#include "net/stream.h"
+
+#include <array>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <memory>
+#include <utility>
+
+#include "net/await.h"
+#include "net/wire.h"
+
+namespace cay::net {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr size_t kRelayBytes = 16 * 1024;
+
+void shutDown(Wire& wire, Socket::shutdown_type how) {
+  error_code ignored;
+  wire.socket().shutdown(how, ignored);  // NOLINT(bugprone-unused-return-value)
+}
+
+// Copies until `from` ends, which it passes on, or until one of them fails, which ends both.
+Task<> copy(Wire& from, Wire& to) {
+  const auto memory = std::make_unique_for_overwrite<char[]>(kRelayBytes);
+  const std::string_view received = from.input().view();
+  ssize_t count = static_cast<ssize_t>(received.size());
+  bool failed = !received.empty() && co_await to.send({received}) != 0;
+  while (!failed) {
+    count = co_await from.receive({memory.get(), kRelayBytes});
+    if (count <= 0) break;
+    failed = co_await to.send({std::string_view(memory.get(), static_cast<size_t>(count))}) != 0;
+  }
+  if (!failed && count == 0) {
+    shutDown(to, Socket::shutdown_send);
+  } else {
+    shutDown(from, Socket::shutdown_both);
+    shutDown(to, Socket::shutdown_both);
+  }
+}
+
+}  // namespace
+
+Task<Result<Stream>> dialLoopback(uint16_t port) {
+  const Executor executor = co_await asio::this_coro::executor;
+  const std::array<asio::ip::address, 2> addresses = {asio::ip::address_v4::loopback(),
+                                                      asio::ip::address_v6::loopback()};
+  for (const asio::ip::address& address : addresses) {
+    const tcp::endpoint endpoint(address, port);
+    Socket socket(executor);
+    error_code error;
+    socket.open(endpoint.protocol(), error);
+    if (error) continue;
+    const auto [refused] = co_await socket.async_connect(endpoint, kAwait);
+    if (refused) continue;
+    socket.set_option(tcp::no_delay(true), error);  // NOLINT(bugprone-unused-return-value)
+    co_return Stream{std::move(socket), {}};
+  }
+  co_return fail(Code::kUnreachable, "nothing listens on port " + std::to_string(port));
+}
+
+Task<> relay(Stream& a, Stream& b) {
+  using namespace asio::experimental::awaitable_operators;
+  Wire first(std::move(a.socket), std::exchange(a.buffered, {}));
+  Wire second(std::move(b.socket), std::exchange(b.buffered, {}));
+  co_await (copy(first, second) && copy(second, first));
+}
+
+}  // namespace cay::net

@@ -1,0 +1,26 @@
+// A connected byte stream (TCP or Unix) with what has already been read from it.
+#pragma once
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "net/task.h"
+
+namespace cay::net {
+
+using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol, Executor>;
+
+struct Stream {
+  Socket socket;
+  std::string buffered;  // read from the socket, not yet consumed
+};
+
+// A TCP connection to a loopback port: 127.0.0.1, then ::1. kUnreachable if neither listens.
+Task<Result<Stream>> dialLoopback(uint16_t port);
+
+// Copies both ways until both directions have ended or one fails; half-closes are passed on.
+Task<> relay(Stream& a, Stream& b);
+
+}  // namespace cay::net

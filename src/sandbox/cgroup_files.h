@@ -1,0 +1,15 @@
+// Where this process's control groups are in the file system.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace cay::sandbox {
+
+// The folder of our own group in the cgroup v2 tree; nullopt where none is mounted or visible.
+std::optional<std::string> ownGroupV2();
+// The same in the v1 tree of one controller.
+std::optional<std::string> ownGroupV1(std::string_view controller);
+
+}  // namespace cay::sandbox

@@ -1,0 +1,94 @@
+#include "sandbox/keeper_link.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "sandbox/keeper_protocol.h"
+
+namespace cay::sandbox {
+
+KeeperLink::KeeperLink(boost::asio::io_context& io, Fd socket, Callbacks callbacks)
+    : socket_(io.get_executor(), socket.release()), callbacks_(std::move(callbacks)) {}
+
+Result<std::shared_ptr<KeeperLink>> KeeperLink::over(boost::asio::io_context& io, Fd socket,
+                                                     Callbacks callbacks) {
+  std::shared_ptr<KeeperLink> link(new KeeperLink(io, std::move(socket), std::move(callbacks)));
+  link->self_ = link;
+  link->awaitReadable();
+  return link;
+}
+
+Result<std::shared_ptr<KeeperLink>> KeeperLink::toLiving(boost::asio::io_context& io,
+                                                         int stateFolder, Callbacks callbacks) {
+  auto socket = sys::connectAt(stateFolder, kKeeperSocketName);
+  if (!socket) return fail(Code::kNotFound, "no keeper listens");
+  return over(io, std::move(*socket), std::move(callbacks));
+}
+
+Result<std::shared_ptr<KeeperLink>> KeeperLink::toNew(boost::asio::io_context& io, int stateFolder,
+                                                      const Spawner& spawn, Callbacks callbacks) {
+  (void)::unlinkat(stateFolder, kKeeperSocketName, 0);  // left by one that has died
+  CAY_ASSIGN(Fd listener, sys::listenAt(stateFolder, kKeeperSocketName));
+  // Connected before the keeper runs: the connection waits in the listener's queue, so nothing is
+  // polled.
+  CAY_ASSIGN(Fd socket, sys::connectAt(stateFolder, kKeeperSocketName));
+  CAY_TRY(spawn(std::move(listener)));
+  return over(io, std::move(socket), std::move(callbacks));
+}
+
+void KeeperLink::awaitReadable() {
+  socket_.async_wait(Descriptor::wait_read, [weak = self_](boost::system::error_code error) {
+    const auto link = weak.lock();
+    if (!link || link->closed_ || error) return;
+    link->receiveAll();
+    if (!link->closed_) link->awaitReadable();
+  });
+}
+
+void KeeperLink::receiveAll() {
+  while (!closed_) {
+    const auto packet = sys::receivePacket(socket_.native_handle());
+    if (!packet && packet.error().sys == EAGAIN) return;
+    if (!packet || packet->data.empty()) return lose();
+    callbacks_.onPacket(*packet);
+  }
+}
+
+void KeeperLink::send(std::string message, Fd attached) {
+  if (closed_) return;
+  if (outbox_.empty()) {
+    const auto sent = sys::sendPacket(socket_.native_handle(), message, attached.get());
+    // A dead keeper is noticed by the reading side, after what it still had to say.
+    if (sent || sent.error().sys != EAGAIN) return;
+    awaitWritable();
+  }
+  outbox_.emplace_back(std::move(message), std::move(attached));
+}
+
+void KeeperLink::awaitWritable() {
+  socket_.async_wait(Descriptor::wait_write, [weak = self_](boost::system::error_code error) {
+    const auto link = weak.lock();
+    if (!link || link->closed_ || error) return;
+    while (!link->outbox_.empty()) {
+      const auto& [message, fd] = link->outbox_.front();
+      const auto sent = sys::sendPacket(link->socket_.native_handle(), message, fd.get());
+      if (!sent && sent.error().sys == EAGAIN) return link->awaitWritable();
+      link->outbox_.pop_front();
+    }
+  });
+}
+
+void KeeperLink::lose() {
+  const auto onLost = callbacks_.onLost;
+  close();
+  if (onLost) onLost();
+}
+
+void KeeperLink::close() {
+  closed_ = true;
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+}  // namespace cay::sandbox

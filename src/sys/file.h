@@ -1,0 +1,62 @@
+// Files: one thin wrapper per system call. Every descriptor is close-on-exec, EINTR is retried,
+// nothing is followed or created unless the flags say so. No policy: that is the files room.
+//
+// Paths are given as a directory descriptor first and a name second; AT_FDCWD works as usual. All
+// calls may block on a slow file system.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/fd.h"
+
+namespace cay::sys {
+
+Result<Fd> openAt(int dir, const char* path, int flags, mode_t mode = 0);
+// openat2; ENOSYS or EPERM where the kernel or a seccomp filter does not have it. EAGAIN, which the
+// kernel gives when a rename raced with "..", is retried a bounded number of times.
+Result<Fd> openAt2(int dir, const char* path, int flags, mode_t mode, uint64_t resolve);
+
+using Stat = struct stat;
+Result<Stat> statFd(int fd);
+// Does not follow a link at the end unless `flags` lacks AT_SYMLINK_NOFOLLOW.
+Result<Stat> statAt(int dir, const char* name, int flags = AT_SYMLINK_NOFOLLOW);
+int64_t mtimeMs(const Stat& stat);
+// When the file was created, in nanoseconds; 0 where the file system does not know.
+int64_t birthNs(int fd);
+
+struct DirEntry {
+  std::string name;
+  unsigned char type;  // DT_DIR, …; DT_UNKNOWN where the file system does not say
+};
+// Everything but "." and "..", in no order. `dir` must be open for reading; it is read from its
+// start.
+Result<std::vector<DirEntry>> readDirectory(int dir);
+
+Result<> makeDirectoryAt(int dir, const char* name, mode_t mode);
+Result<> unlinkAt(int dir, const char* name, int flags = 0);
+Result<> renameAt(int fromDir, const char* from, int toDir, const char* to);
+Result<> linkAt(int fromDir, const char* from, int toDir, const char* to, int flags = 0);
+Result<> symlinkAt(const char* target, int dir, const char* name);
+Result<std::string> readLinkAt(int dir, const char* name);
+
+Result<> truncateFd(int fd, uint64_t size);
+Result<> chmodFd(int fd, mode_t mode);
+Result<> chownFd(int fd, uid_t uid, gid_t gid);
+Result<> chownLinkAt(int dir, const char* name, uid_t uid, gid_t gid);
+// Sets the modification time; of the link itself, if it is one.
+Result<> setMtimeAt(int dir, const char* name, timespec mtime);
+Result<> setMtimeFd(int fd, timespec mtime);
+
+// Copies from `from` (at its position) to `to` until the end; in the kernel where that is possible.
+Result<uint64_t> copyContents(int from, int to);
+
+// "/proc/self/fd/N": the descriptor's file as a path, for calls that take no descriptor.
+std::string fdPath(int fd);
+
+}  // namespace cay::sys

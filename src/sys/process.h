@@ -1,0 +1,58 @@
+// Processes: making them the cheap way, waiting for them, and signalling them without pid races.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "base/error.h"
+#include "base/fd.h"
+
+namespace cay::sys {
+
+struct VforkOptions {
+  int (*child)(void* argument) =
+      nullptr;  // runs on a stack of its own and must end in exec or _exit
+  void* argument = nullptr;
+  int intoCgroup = -1;  // a cgroup v2 directory to be born in, or -1
+};
+
+struct Born {
+  pid_t pid = -1;
+  Fd pidfd;
+};
+
+// clone3 with CLONE_VM | CLONE_VFORK | CLONE_PIDFD: the caller sleeps until the child has called
+// exec or exited, and shares its memory with it meanwhile. All signals must be blocked in the
+// caller, since a handler would run on shared memory; the child must touch nothing but `argument`.
+Result<Born> cloneVfork(const VforkOptions& options);
+
+Result<Fd> pidfdOpen(pid_t pid);
+// False if the process is already gone.
+bool pidfdSignal(const Fd& pidfd, int signal);
+// Sends `signal` to the whole process group that the process of `pidfd` leads; `leader` is its pid
+// and must not have been reaped yet, so that the number cannot belong to anybody else.
+bool pidfdSignalGroup(const Fd& pidfd, pid_t leader, int signal);
+
+struct Ended {
+  pid_t pid = 0;
+  int status = 0;  // as of waitpid
+  rusage usage{};
+};
+
+// A child that has ended, not yet reaped; nullopt if there is none.
+std::optional<pid_t> peekEndedChild();
+// Reaps that child.
+std::optional<Ended> reap(pid_t pid);
+
+// What a process has read and written so far, by system calls, with what its reaped children did.
+// Works on a zombie too; zeros where the kernel does not count.
+struct IoCounts {
+  uint64_t readBytes = 0;
+  uint64_t writtenBytes = 0;
+};
+IoCounts ioCounts(pid_t pid);
+
+}  // namespace cay::sys
