@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
@@ -13,7 +15,7 @@ void appendUnicodeEscape(std::string& out, uint32_t unit) {
 }
 
 // Appends the character that starts at text[at], which is not ASCII, and returns its length.
-size_t appendEscapedCharacter(std::string& out, std::string_view text, size_t at) {
+size_t appendUnicode(std::string& out, std::string_view text, size_t at) {
   const auto byte = [&](size_t i) -> uint32_t {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) & 0x3FU : 0U;
   };
@@ -42,6 +44,38 @@ std::string doubleText(double number) {
   }
   return text;
 }
+
+// Appends the character at text[at], which cannot stand for itself, and returns its length.
+size_t appendEscapedCharacter(std::string& out, std::string_view text, size_t at) {
+  const char c = text[at];
+  if (static_cast<unsigned char>(c) >= 0x80) return appendUnicode(out, text, at);
+  switch (c) {
+    case '"':
+      out.append("\\\"");
+      break;
+    case '\\':
+      out.append("\\\\");
+      break;
+    case '\n':
+      out.append("\\n");
+      break;
+    case '\t':
+      out.append("\\t");
+      break;
+    case '\r':
+      out.append("\\r");
+      break;
+    default:
+      appendUnicodeEscape(out, static_cast<unsigned char>(c));
+  }
+  return 1;
+}
+
+constexpr auto kStandsForItself = [] {
+  std::array<bool, 256> table{};
+  for (int c = 0x20; c < 0x7F; ++c) table[static_cast<size_t>(c)] = c != '"' && c != '\\';
+  return table;
+}();
 
 bool isAscii(char c) {
   return (static_cast<unsigned char>(c) & 0x80) == 0;
@@ -83,7 +117,7 @@ std::string serialize(const Value& value) {
     } else if (isAscii(raw[i])) {
       out.push_back(raw[i++]);
     } else {
-      i += appendEscapedCharacter(out, raw, i);
+      i += appendUnicode(out, raw, i);
     }
   }
   return out;
@@ -91,37 +125,17 @@ std::string serialize(const Value& value) {
 
 void appendString(std::string& out, std::string_view utf8) {
   out.push_back('"');
+  size_t plain = 0;  // where the run of characters begins that stand for themselves
   for (size_t i = 0; i < utf8.size();) {
-    const char c = utf8[i];
-    if (!isAscii(c)) {
-      i += appendEscapedCharacter(out, utf8, i);
+    if (kStandsForItself[static_cast<unsigned char>(utf8[i])]) {
+      ++i;
       continue;
     }
-    switch (c) {
-      case '"':
-        out.append("\\\"");
-        break;
-      case '\\':
-        out.append("\\\\");
-        break;
-      case '\n':
-        out.append("\\n");
-        break;
-      case '\t':
-        out.append("\\t");
-        break;
-      case '\r':
-        out.append("\\r");
-        break;
-      default:
-        if (c >= 0x20 && c != 0x7F) {
-          out.push_back(c);
-        } else {
-          appendUnicodeEscape(out, static_cast<unsigned char>(c));
-        }
-    }
-    ++i;
+    out.append(utf8, plain, i - plain);
+    i = std::min(i + appendEscapedCharacter(out, utf8, i), utf8.size());
+    plain = i;
   }
+  out.append(utf8, plain);
   out.push_back('"');
 }
 

@@ -35,8 +35,8 @@ struct StatResult {
 Result<StatResult> stat(const Place& place, std::string_view path);
 
 struct ListOptions {
-  std::optional<std::string> after = {};  // only names behind this one
-  std::optional<uint64_t> limit = {};     // at most so many
+  std::optional<std::string> after;  // only names behind this one
+  std::optional<uint64_t> limit;     // at most so many
 };
 struct Listing {
   std::string path;            // of the directory, absolute bytes

@@ -15,6 +15,7 @@ using EntryTest = PlaceTest;
 
 std::vector<std::string> names(const Listing& listing) {
   std::vector<std::string> out;
+  out.reserve(listing.entries.size());
   for (const Entry& entry : listing.entries) out.push_back(entry.name);
   return out;
 }

@@ -5,7 +5,7 @@
 namespace cay::files {
 namespace {
 
-constexpr uint64_t kMiB = 1024 * 1024;
+constexpr uint64_t kMiB = uint64_t{1024} * 1024;
 const FileKey kFile{.device = 1, .inode = 2};
 
 // One client that writes ranges of one file; the clock moves only when told to.

@@ -27,8 +27,8 @@ struct BurstTable {
 
 struct RangeOptions {
   uint64_t offset = 0;
-  std::optional<uint64_t> truncateTo = {};
-  std::optional<mode_t> mode = {};
+  std::optional<uint64_t> truncateTo;
+  std::optional<mode_t> mode;
 };
 
 class RangeUpload : public Upload {

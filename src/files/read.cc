@@ -9,7 +9,7 @@
 namespace cay::files {
 namespace {
 
-constexpr uint64_t kSmall = 64 * 1024;
+constexpr uint64_t kSmall = uint64_t{64} * 1024;
 
 // Up to `want` bytes from `offset`; fewer only at the end of the file.
 Result<std::string> readAt(int file, uint64_t offset, size_t want) {

@@ -18,7 +18,7 @@ namespace cay::files {
 
 struct ReadRange {
   uint64_t offset = 0;
-  std::optional<uint64_t> length = {};  // nullopt: to the end
+  std::optional<uint64_t> length;  // nullopt: to the end
 };
 
 // What there is to send: `head`, then `length` bytes of `file` from `offset`, or for `unsized` what

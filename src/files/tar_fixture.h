@@ -16,7 +16,7 @@ class TarBuilder {
   struct Header {
     std::string_view name;
     char type = '0';
-    std::string_view linkName = "";
+    std::string_view linkName = {};
     uint64_t size = 0;
     unsigned mode = 0644;
     bool goodChecksum = true;

@@ -20,7 +20,7 @@
 namespace cay::files {
 
 inline constexpr size_t kTarMaxPath = 4096;
-inline constexpr size_t kTarMaxMeta = 1024 * 1024;  // one pax or long-name record
+inline constexpr size_t kTarMaxMeta = size_t{1024} * 1024;  // one pax or long-name record
 
 enum class TarType { kFile, kDirectory, kSymlink, kHardLink, kSpecial };
 

@@ -99,7 +99,7 @@ Result<> Watcher::scan(const std::string& relative, Batch* batch) {
     if (!entries) {
       const int err = entries.error().sys;
       const bool gone = err == ENOENT || err == ENOTDIR || err == ELOOP;
-      if (gone && dir != "") continue;  // the kernel tells about it by itself
+      if (gone && !dir.empty()) continue;  // the kernel tells about it by itself
       return std::unexpected(std::move(entries).error());
     }
     for (const sys::DirEntry& entry : *entries) {
@@ -152,22 +152,20 @@ void Watcher::take(const sys::InotifyEvent& event, Batch& batch) {
   if (!onlyName_.empty() && event.name != onlyName_) return;
   const std::string relative = below(watch->second, event.name);
   const bool isDirectory = (event.mask & IN_ISDIR) != 0;
-  if ((event.mask & IN_MOVED_TO) != 0) {
-    takeMovedTo(relative, event, batch);
-  } else if ((event.mask & IN_MOVED_FROM) != 0) {
+  if ((event.mask & IN_MOVED_TO) != 0) return takeMovedTo(relative, event, batch);
+  if ((event.mask & IN_MOVED_FROM) != 0) {
     halfMoves_[event.cookie] = {relative, isDirectory};
     found_.erase(relative);
-  } else if (isTempName(event.name)) {
     return;
-  } else if ((event.mask & IN_CREATE) != 0) {
+  }
+  if (isTempName(event.name)) return;
+  if ((event.mask & IN_CREATE) != 0) {
     if (found_.erase(relative) == 0) emit(batch, Change::kCreated, relative);
     if (isDirectory && recursive_ == Recursive::kYes) scanNew(relative, batch);
   } else if ((event.mask & IN_DELETE) != 0) {
     found_.erase(relative);
     emit(batch, Change::kDeleted, relative);
-  } else if (isUnnamed(relative, event.name)) {
-    return;
-  } else if (batch.modified.insert(relative).second) {
+  } else if (!isUnnamed(relative, event.name) && batch.modified.insert(relative).second) {
     batch.events.push_back({Change::kModified, full(relative), ""});
   }
 }
@@ -215,7 +213,7 @@ std::vector<WatchEvent> Watcher::settle() {
 
 void Watcher::renameWatches(const std::string& from, const std::string& to) {
   for (auto& [watch, path] : watches_) {
-    if (isAtOrBelow(path, from)) path = to + path.substr(from.size());
+    if (isAtOrBelow(path, from)) path.replace(0, from.size(), to);
   }
 }
 

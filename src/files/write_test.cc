@@ -29,6 +29,12 @@ class WriteTest : public PlaceTest {
     return upload->commit();
   }
 
+  static RangeOptions from(uint64_t offset) {
+    RangeOptions options;
+    options.offset = offset;
+    return options;
+  }
+
   std::shared_ptr<BurstTable> table_ = std::make_shared<BurstTable>();
 };
 
@@ -161,8 +167,8 @@ TEST_F(WriteTest, TempFilesWithANameWorkToo) {
 
 TEST_F(WriteTest, RangesAreWrittenInPlaceInAnyOrder) {
   must(writeRange("/tmp/d/f", "cc", {.offset = 4, .truncateTo = 6, .mode = 0750}));
-  must(writeRange("/tmp/d/f", "aa", {.offset = 0}));
-  must(writeRange("/tmp/d/f", "bb", {.offset = 2}));
+  must(writeRange("/tmp/d/f", "aa", from(0)));
+  must(writeRange("/tmp/d/f", "bb", from(2)));
   EXPECT_EQ(get(root_ / "tmp/d/f"), "aabbcc");
   EXPECT_EQ(modeOf(root_ / "tmp/d/f"), 0750U);
 }
@@ -180,8 +186,8 @@ TEST_F(WriteTest, TruncateToSetsTheSizeThereAndThen) {
 
 TEST_F(WriteTest, ABurstWithoutASizeCutsTheOldTail) {
   put(root_ / "tmp/f", std::string(5000, 'o'));
-  auto first = must(RangeUpload::open(place_, table_, "/tmp/f", {.offset = 1000}));
-  auto second = must(RangeUpload::open(place_, table_, "/tmp/f", {.offset = 0}));
+  auto first = must(RangeUpload::open(place_, table_, "/tmp/f", from(1000)));
+  auto second = must(RangeUpload::open(place_, table_, "/tmp/f", from(0)));
   for (const auto& upload : {&first, &second}) {
     must((*upload)->write(std::string(1000, 'n')));
     (*upload)->complete();
@@ -193,29 +199,30 @@ TEST_F(WriteTest, ABurstWithoutASizeCutsTheOldTail) {
 TEST_F(WriteTest, ARangeThatIsGivenUpCutsNothing) {
   put(root_ / "tmp/f", std::string(5000, 'o'));
   {
-    auto given = must(RangeUpload::open(place_, table_, "/tmp/f", {.offset = 1000}));
+    auto given = must(RangeUpload::open(place_, table_, "/tmp/f", from(1000)));
     must(given->write("half"));
   }
-  must(writeRange("/tmp/f", "n", {.offset = 0}));
+  must(writeRange("/tmp/f", "n", from(0)));
   EXPECT_EQ(get(root_ / "tmp/f").size(), 5000U);
 }
 
 TEST_F(WriteTest, AbsurdOffsetsAreInvalid) {
-  EXPECT_EQ(writeRange("/tmp/f", "x", {.offset = ~0UL}).error().code, Code::kInvalid);
-  EXPECT_EQ(writeRange("/tmp/f", "xx", {.offset = INT64_MAX}).error().code, Code::kInvalid);
+  EXPECT_EQ(writeRange("/tmp/f", "x", from(~0UL)).error().code, Code::kInvalid);
+  EXPECT_EQ(writeRange("/tmp/f", "xx", from(INT64_MAX)).error().code, Code::kInvalid);
   EXPECT_EQ(writeRange("/tmp/f", "x", {.offset = 0, .truncateTo = ~0UL, .mode = {}}).error().code,
             Code::kInvalid);
 }
 
 TEST_F(WriteTest, ParallelRangesOfABigFileAllArrive) {
   constexpr size_t kRanges = 16;
-  constexpr size_t kLength = 64 * 1024;
+  constexpr size_t kLength = 65'536;
   put(root_ / "tmp/f", std::string(3 * kRanges * kLength, 'o'));
   std::vector<std::thread> clients;
+  clients.reserve(kRanges);
   for (size_t i = 0; i < kRanges; ++i) {
     clients.emplace_back([this, i] {
       const std::string piece(kLength, static_cast<char>('a' + i));
-      must(writeRange("/tmp/f", piece, {.offset = i * kLength}));
+      must(writeRange("/tmp/f", piece, from(i * kLength)));
     });
   }
   for (std::thread& client : clients) client.join();

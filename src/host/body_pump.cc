@@ -8,9 +8,7 @@
 namespace cay::host {
 namespace {
 
-using boost::asio::experimental::awaitable_operators::operator&&;
-
-constexpr size_t kBufferBytes = 512 * 1024;
+constexpr size_t kBufferBytes = size_t{512} << 10;
 
 }  // namespace
 
@@ -57,6 +55,7 @@ net::Task<Result<>> BodyPump::fill(size_t index) {
 }
 
 net::Task<Result<>> BodyPump::feed(BlockingSink sink) {
+  using namespace boost::asio::experimental::awaitable_operators;
   if (!begun_) CAY_CO_TRY(co_await begin());
   const auto shared = std::make_shared<BlockingSink>(std::move(sink));
   for (size_t current = 0;; current = 1 - current) {

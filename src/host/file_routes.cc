@@ -74,7 +74,7 @@ Result<std::string> pathIn(const json::Value& body, std::string_view key) {
 }
 
 net::Task<Result<>> moveFile(Call& call, FileService& service) {
-  constexpr size_t kMaxBody = 64 * 1024;
+  constexpr size_t kMaxBody = size_t{64} << 10;
   CAY_CO_TRY(allow(call, {"POST"}));
   CAY_CO_ASSIGN(const std::string text, co_await net::readAll(call.head, call.body, kMaxBody));
   CAY_CO_ASSIGN(const json::Value body, json::parse(text));

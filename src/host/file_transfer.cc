@@ -13,7 +13,7 @@
 namespace cay::host {
 namespace {
 
-constexpr size_t kPiece = 256 * 1024;
+constexpr size_t kPiece = size_t{256} << 10;
 
 // Octal permission bits, "644" or "0644".
 Result<std::optional<mode_t>> modeOf(const Call& call) {

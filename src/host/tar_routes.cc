@@ -9,9 +9,7 @@
 namespace cay::host {
 namespace {
 
-using boost::asio::experimental::awaitable_operators::operator&&;
-
-constexpr size_t kPiece = 256 * 1024;
+constexpr size_t kPiece = size_t{256} << 10;
 
 // The packer and what it has filled, shared with the work that fills the next piece.
 struct Packing {
@@ -37,6 +35,7 @@ std::string countsJson(const files::UnpackCounts& counts) {
 }  // namespace
 
 net::Task<Result<>> packTar(Call& call, FileService& service) {
+  using namespace boost::asio::experimental::awaitable_operators;
   CAY_CO_ASSIGN(std::string path, pathOf(call));
   const auto packing = std::make_shared<Packing>();
   auto open = [place = service.place, path = std::move(path), packing]() -> Result<> {

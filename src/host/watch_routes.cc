@@ -15,7 +15,6 @@
 namespace cay::host {
 namespace {
 
-using boost::asio::experimental::awaitable_operators::operator||;
 using Descriptor = boost::asio::posix::basic_stream_descriptor<net::Executor>;
 using WatcherPtr = std::shared_ptr<files::Watcher>;
 
@@ -38,6 +37,7 @@ Result<std::string> takeEvents(files::Watcher& watcher, bool readable) {
 }
 
 net::Task<Result<>> streamEvents(Call& call, FileService& service, WatcherPtr watcher) {
+  using namespace boost::asio::experimental::awaitable_operators;
   // A descriptor of its own for the loop: the watcher may still be at work on its own when this
   // ends.
   Descriptor descriptor(co_await boost::asio::this_coro::executor);

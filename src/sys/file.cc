@@ -82,7 +82,7 @@ int64_t birthNs(int fd) {
 }
 
 Result<std::vector<DirEntry>> readDirectory(int dir) {
-  constexpr size_t kBufferBytes = 64 * 1024;
+  constexpr size_t kBufferBytes = size_t{64} << 10;
   const auto buffer = std::make_unique<RawEntry[]>(kBufferBytes / sizeof(RawEntry) + 1);
   auto* const bytes = reinterpret_cast<char*>(buffer.get());
   CAY_TRY(done("lseek", [&] { return ::lseek(dir, 0, SEEK_SET); }));
@@ -157,7 +157,7 @@ Result<> setMtimeFd(int fd, timespec mtime) {
 }
 
 Result<uint64_t> copyContents(int from, int to) {
-  constexpr size_t kPiece = 16 * 1024 * 1024;
+  constexpr size_t kPiece = size_t{16} << 20;
   uint64_t total = 0;
   bool acrossFiles =
       true;  // copy_file_range shares blocks where it can; not every pair of files may
