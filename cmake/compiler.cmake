@@ -12,7 +12,7 @@ target_compile_options(cay_flags INTERFACE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/
 target_include_directories(cay_flags SYSTEM INTERFACE ${Boost_INCLUDE_DIRS})
 
 # For size: cay-host is copied into every job, and its time goes to system calls, not to its own code.
-set(CMAKE_CXX_FLAGS_RELEASE "-Os -DNDEBUG")
+set(CMAKE_CXX_FLAGS_RELEASE "-Oz -DNDEBUG")
 
 if(CAY_SANITIZE)
   target_compile_options(cay_flags INTERFACE -fsanitize=${CAY_SANITIZE} -fno-sanitize-recover=all)

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <ctime>
+#include <chrono>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -14,16 +14,27 @@ namespace {
 constexpr std::string_view kNames[] = {"debug", "info", "warn", "error"};
 std::atomic<Level> threshold = Level::kInfo;
 
+void appendPadded(std::string& out, int64_t number, size_t digits) {
+  const std::string text = std::to_string(number);
+  out.append(digits > text.size() ? digits - text.size() : 0, '0').append(text);
+}
+
+// Without gmtime and strftime, which bring time zones and locales into a static program.
 std::string now() {
-  timespec time{};
-  ::clock_gettime(CLOCK_REALTIME, &time);
-  tm parts{};
-  ::gmtime_r(&time.tv_sec, &parts);
-  char text[40];
-  const size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  std::string millis = std::to_string(time.tv_nsec / 1'000'000);
-  millis.insert(0, 3 - millis.size(), '0');
-  return std::string(text, length) + "." + millis + "Z";
+  using namespace std::chrono;
+  const auto time = floor<milliseconds>(system_clock::now());
+  const auto day = floor<days>(time);
+  const year_month_day date(day);
+  const hh_mm_ss clock(time - day);
+  std::string out;
+  appendPadded(out, static_cast<int>(date.year()), 4);
+  appendPadded(out.append("-"), static_cast<unsigned>(date.month()), 2);
+  appendPadded(out.append("-"), static_cast<unsigned>(date.day()), 2);
+  appendPadded(out.append("T"), clock.hours().count(), 2);
+  appendPadded(out.append(":"), clock.minutes().count(), 2);
+  appendPadded(out.append(":"), clock.seconds().count(), 2);
+  appendPadded(out.append("."), clock.subseconds().count(), 3);
+  return out.append("Z");
 }
 
 }  // namespace

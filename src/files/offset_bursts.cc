@@ -32,10 +32,13 @@ void OffsetBursts::Burst::add(uint64_t from, uint64_t to) {
   }
 }
 
-void OffsetBursts::begin(const FileKey& file, int64_t nowMs) {
+void OffsetBursts::begin(const FileKey& file, uint64_t offset, int64_t nowMs) {
   if (!bursts_.contains(file)) makeRoom(nowMs);
   Burst& burst = bursts_[file];
-  if (burst.writing == 0 && nowMs - burst.lastMs >= kExpiryMs) burst.forget();
+  if (burst.writing == 0) {
+    const bool expired = nowMs - burst.lastMs >= kExpiryMs;
+    if (expired || offset < burst.tiledTo().value_or(0)) burst.forget();
+  }
   ++burst.writing;
 }
 
@@ -64,10 +67,7 @@ std::optional<uint64_t> OffsetBursts::finish(const FileKey& file, int64_t nowMs)
   if (found == bursts_.end()) return std::nullopt;
   Burst& burst = found->second;
   burst.lastMs = nowMs;
-  if (--burst.writing > 0) return std::nullopt;
-  const auto end = burst.tiledTo();
-  if (end) burst.forget();
-  return end;
+  return --burst.writing == 0 ? burst.tiledTo() : std::nullopt;
 }
 
 void OffsetBursts::abandon(const FileKey& file, int64_t nowMs) {

@@ -8,17 +8,15 @@
 //   together they tile [0, end) without a hole, the file is shrunk (never grown) to `end` before
 //   the answer. So a lone range at 0 truncates like a whole write, and a lone range elsewhere never
 //   does.
-// - Ranges are forgotten kExpiryMs after the last one, and once they have tiled: what follows is
-// the next
-//   upload, or the rest of this one, whose beginning has then been cut already.
-// - The last range of the moment waits up to kLingerMs for the next one to begin, if with it the
-// ranges tile:
-//   a fast server would otherwise see pauses in the middle of an upload as its end.
+// - A range that begins after that inside of [0, end) belongs to the next upload, since no client
+//   sends a range twice: the old ones are forgotten. Behind `end` it may be the rest of this one,
+//   so they stay. They are forgotten in any case kExpiryMs after the last one.
+// - When the ranges tile, the last one waits up to kLingerMs for another to begin: a fast server
+// would
+//   otherwise see each pause in the middle of an upload as its end.
 // - A file that has seen an explicit final size (truncate_to) is exempt: its client says what it
 // wants.
 // - A range that was given up, or too many pieces, means no cutting until the ranges have expired.
-//
-// It never cuts what the current upload has written: all its ranges lie below `end` at that moment.
 // Not thread-safe.
 #pragma once
 
@@ -46,8 +44,9 @@ class OffsetBursts {
   static constexpr size_t kMaxFiles = 1024;
   static constexpr size_t kMaxPieces = 4096;  // disjoint ranges of one file
 
-  // A range of `file` is going to be written; exactly one of finish() and abandon() must follow.
-  void begin(const FileKey& file, int64_t nowMs);
+  // A range of `file` from `offset` on is going to be written; exactly one of finish() and
+  // abandon() must follow.
+  void begin(const FileKey& file, uint64_t offset, int64_t nowMs);
   // The file has seen truncate_to.
   void exempt(const FileKey& file);
 

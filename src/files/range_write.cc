@@ -46,7 +46,7 @@ RangeUpload::RangeUpload(std::shared_ptr<BurstTable> table, Fd file, FileKey key
       options_(options),
       at_(options.offset) {
   const std::lock_guard lock(table_->mutex);
-  table_->bursts.begin(key_, monotonicMs());
+  table_->bursts.begin(key_, options_.offset, monotonicMs());
   if (options_.truncateTo) table_->bursts.exempt(key_);
 }
 

@@ -121,6 +121,7 @@ void Watcher::scanNew(const std::string& relative, Batch& batch) {
 Result<std::vector<WatchEvent>> Watcher::drain() {
   CAY_ASSIGN(const auto acting, place_->act());
   Batch batch;
+  for (auto& [cookie, half] : halfMoves_) ++half.drains;
   for (int reads = 0; reads < kMaxReads && !ended_; ++reads) {
     CAY_ASSIGN(const auto events, sys::inotifyRead(inotify_.get()));
     if (events.empty()) {
@@ -130,6 +131,7 @@ Result<std::vector<WatchEvent>> Watcher::drain() {
     }
     for (const sys::InotifyEvent& event : events) take(event, batch);
   }
+  settleAfter(1, batch);
   return std::move(batch.events);
 }
 
@@ -154,7 +156,7 @@ void Watcher::take(const sys::InotifyEvent& event, Batch& batch) {
   const bool isDirectory = (event.mask & IN_ISDIR) != 0;
   if ((event.mask & IN_MOVED_TO) != 0) return takeMovedTo(relative, event, batch);
   if ((event.mask & IN_MOVED_FROM) != 0) {
-    halfMoves_[event.cookie] = {relative, isDirectory};
+    halfMoves_[event.cookie] = {.from = relative, .isDirectory = isDirectory};
     found_.erase(relative);
     return;
   }
@@ -202,13 +204,19 @@ void Watcher::emit(Batch& batch, Change change, const std::string& relative,
 
 std::vector<WatchEvent> Watcher::settle() {
   Batch batch;
-  for (const auto& [cookie, half] : halfMoves_) {
+  settleAfter(0, batch);
+  return std::move(batch.events);
+}
+
+void Watcher::settleAfter(int drains, Batch& batch) {
+  std::erase_if(halfMoves_, [&](const auto& item) {
+    const HalfMove& half = item.second;
+    if (half.drains < drains) return false;
     if (half.isDirectory) dropWatches(half.from);
     const std::string_view name = std::string_view(half.from).substr(half.from.rfind('/') + 1);
     if (!isTempName(name)) emit(batch, Change::kDeleted, half.from);
-  }
-  halfMoves_.clear();
-  return std::move(batch.events);
+    return true;
+  });
 }
 
 void Watcher::renameWatches(const std::string& from, const std::string& to) {

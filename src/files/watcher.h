@@ -59,6 +59,7 @@ class Watcher {
   struct HalfMove {
     std::string from;  // relative
     bool isDirectory;
+    int drains = 0;  // that it has waited for
   };
   // The events of one drain().
   struct Batch {
@@ -83,6 +84,8 @@ class Watcher {
   Result<> scan(const std::string& relative, Batch* batch);
   Result<std::vector<sys::DirEntry>> addWatch(const std::string& relative);
   void scanNew(const std::string& relative, Batch& batch);
+  // Halves that have waited for `drains` drains will not be completed any more.
+  void settleAfter(int drains, Batch& batch);
   void renameWatches(const std::string& from, const std::string& to);
   void dropWatches(const std::string& relative);
   [[nodiscard]] std::string full(const std::string& relative) const;

@@ -6,7 +6,7 @@
 
 namespace cay::host {
 
-void DisconnectWatch::start(net::Executor executor) {
+void DisconnectWatch::start(const net::Executor& executor) {
   running_ = true;
   boost::asio::co_spawn(executor, response_.disconnected(),
                         boost::asio::bind_cancellation_slot(

@@ -15,7 +15,7 @@ class DisconnectWatch {
   // `wake` is notified once the client is gone. Both must outlive stop().
   DisconnectWatch(net::Response& response, net::Event& wake) : response_(response), wake_(wake) {}
 
-  void start(net::Executor executor);
+  void start(const net::Executor& executor);
   [[nodiscard]] bool gone() const { return gone_; }
   // Must be awaited before the request's objects die, if start() was called.
   net::Task<> stop();

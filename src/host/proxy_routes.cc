@@ -14,7 +14,7 @@ namespace {
 
 using namespace boost::asio::experimental::awaitable_operators;
 
-constexpr size_t kPieceBytes = 32 * 1024;
+constexpr size_t kPieceBytes = size_t{32} * 1024;
 
 std::unexpected<Error> clientHasGone() {
   return fail(Code::kClosed, "the client closed the connection");

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include <future>
+#include <thread>
 
 #include "net/status.h"
 #include "testing/test_server.h"
@@ -123,7 +123,7 @@ TEST_F(ProxyTest, StreamsBodiesBothWaysWithTheirFramingAndTrailers) {
 TEST_F(ProxyTest, SendsABodyOfKnownLengthAsSuch) {
   RawClient client = server_.connect();
   const std::string body(3 << 20, 'b');
-  auto sender = std::async([&] {
+  const std::jthread sender([&] {
     client.send("PUT " + path() + " HTTP/1.1\r\nHost: x\r\nContent-Length: " +
                 std::to_string(body.size()) + "\r\n\r\n" + body);
   });

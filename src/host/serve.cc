@@ -108,6 +108,7 @@ class Host {
                         .dialer = dialer_},
         activity_);
     std::vector<asio::ip::tcp::endpoint> endpoints;
+    endpoints.reserve(config_.listen.size());
     for (const std::string& address : config_.listen) {
       endpoints.emplace_back(asio::ip::make_address(address), config_.port);
     }

@@ -7,6 +7,8 @@
 namespace cay::net {
 namespace {
 
+constexpr size_t kFillBytes = size_t{16} * 1024;
+
 std::unexpected<Error> brokenOff() {
   return fail(Code::kClosed, "the connection ended before the end of the body");
 }
@@ -49,7 +51,7 @@ Task<Result<size_t>> BodyReader::readChunked(std::span<char> buffer) {
     wire_.input().consume(step.consumed);
     complete_ = decoder_->done();
     if (step.produced > 0 || complete_) co_return step.produced;
-    if (co_await wire_.fill() <= 0) co_return brokenOff();
+    if (co_await wire_.fill(kFillBytes) <= 0) co_return brokenOff();
   }
 }
 

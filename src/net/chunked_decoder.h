@@ -16,7 +16,7 @@ class ChunkedDecoder {
  public:
   // A chunk's size line, or the whole trailer part, may have this many bytes; the caller must be
   // able to keep as many that were not consumed.
-  static constexpr size_t kMaxControlBytes = 16 * 1024;
+  static constexpr size_t kMaxControlBytes = size_t{16} * 1024;
 
   ChunkedDecoder();
   ~ChunkedDecoder();

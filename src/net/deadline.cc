@@ -51,7 +51,7 @@ void Deadline::expireNow() {
   at_ = 0;
   expired_ = true;
   boost::system::error_code ignored;
-  socket_.cancel(ignored);  // NOLINT(bugprone-unused-return-value): the same error again
+  socket_.cancel(ignored);
 }
 
 }  // namespace cay::net

@@ -7,7 +7,7 @@
 namespace cay::net {
 
 Task<Result<std::string>> readAll(const RequestHead& head, Body& body, size_t limit) {
-  constexpr size_t kStep = 16 * 1024;
+  constexpr size_t kStep = size_t{16} * 1024;
   const auto tooLarge = [&] {
     return fail(Code::kTooLarge,
                 "the request body is larger than " + std::to_string(limit) + " bytes");

@@ -7,7 +7,7 @@
 namespace cay::net {
 namespace {
 
-constexpr size_t kMaxHead = 64 * 1024;
+constexpr size_t kMaxHead = size_t{64} * 1024;
 
 struct Parsed {
   int status = 0;  // of the refusal; 0: accepted; -1: incomplete

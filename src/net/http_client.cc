@@ -12,7 +12,7 @@
 namespace cay::net {
 namespace {
 
-constexpr size_t kMaxHeadBytes = 64 * 1024;
+constexpr size_t kMaxHeadBytes = size_t{64} * 1024;
 constexpr std::string_view kLineEnd = "\r\n";
 
 bool isRequestText(std::string_view text) {

@@ -11,7 +11,6 @@ namespace cay::net {
 namespace {
 
 using cay::testing::LoopThread;
-using cay::testing::RawClient;
 using cay::testing::RawListener;
 using ::testing::ElementsAre;
 
@@ -23,7 +22,7 @@ struct Answer {
   Framing framing = Framing::kNone;
 };
 
-Task<Answer> exchange(uint16_t port, Framing framing, std::string body, std::string method) {
+Task<Answer> exchange(uint16_t port, Framing framing, std::string body, std::string_view method) {
   Answer answer;
   auto stream = co_await dialLoopback(port);
   if (!stream) co_return answer;
@@ -56,7 +55,7 @@ class ClientTest : public ::testing::Test {
   // Plays the server: waits for `until`, answers with `bytes` and closes.
   Answer against(std::string_view bytes, std::string_view until = "\r\n\r\n",
                  Framing framing = Framing::kNone, std::string body = {},
-                 std::string method = "GET") {
+                 std::string_view method = "GET") {
     auto answer = boost::asio::co_spawn(
         loop_.io(), exchange(listener_.port(), framing, std::move(body), method),
         boost::asio::use_future);

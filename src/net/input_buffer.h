@@ -42,8 +42,8 @@ class InputBuffer {
   void commit(size_t count) { end_ += count; }
 
  private:
-  static constexpr size_t kFirstBytes = 4 * 1024;
-  static constexpr size_t kKeptBytes = 16 * 1024;
+  static constexpr size_t kFirstBytes = size_t{4} * 1024;
+  static constexpr size_t kKeptBytes = size_t{16} * 1024;
 
   void makeRoom(size_t want) {
     const size_t held = size();

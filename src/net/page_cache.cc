@@ -14,7 +14,7 @@ namespace cay::net {
 namespace {
 
 // Read-ahead brings in runs of at least this size, so one byte of each is a fair sample.
-constexpr size_t kSampleStride = 128 * 1024;
+constexpr size_t kSampleStride = size_t{128} * 1024;
 
 enum class Answer { kYes, kNo, kUnknown };
 
@@ -62,7 +62,7 @@ Fd duplicate(int file) {
 }
 
 void readIn(int file, uint64_t offset, size_t length) {
-  std::array<char, 64 * 1024> scratch;
+  std::array<char, size_t{64} * 1024> scratch;
   while (length > 0) {
     const ssize_t count =
         ::pread(file, scratch.data(), std::min(length, scratch.size()), static_cast<off_t>(offset));

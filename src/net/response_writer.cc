@@ -15,7 +15,7 @@ namespace cay::net {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
-constexpr size_t kFileSlice = 1024 * 1024;
+constexpr size_t kFileSlice = size_t{1024} * 1024;
 
 bool isServerOwned(std::string_view name) {
   return equalIgnoreCase(name, "connection") || equalIgnoreCase(name, "transfer-encoding") ||

@@ -28,20 +28,24 @@ ResponseHead withLength(uint64_t length) {
   return head;
 }
 
+void begin(Response& response, ResponseHead head) {
+  EXPECT_TRUE(response.begin(std::move(head)));
+}
+
 class Answers final : public Handler {
  public:
   Task<> handle(const RequestHead& head, Body&, Response& response) override {
     const std::string_view path = head.path;
     if (path == "/whole") {
-      co_await send(response, {}, std::string(10'000, 'w'));
+      (void)co_await send(response, {}, std::string(10'000, 'w'));
     } else if (path == "/pieces") {
-      (void)response.begin({});
+      begin(response, {});
       (void)co_await response.write("one");
       co_await proceed.wait();
       (void)co_await response.write("");
       (void)co_await response.finish("last");
     } else if (path == "/flush") {
-      (void)response.begin({});
+      begin(response, {});
       (void)co_await response.write("");
       co_await proceed.wait();
       (void)co_await response.finish();
@@ -50,21 +54,21 @@ class Answers final : public Handler {
       trailers.add("X-Sum", "1");
       trailers.add("Content-Length", "7");
       trailers.add("X-Evil", "a\r\nb");
-      (void)response.begin({});
+      begin(response, {});
       (void)co_await response.write("body");
       (void)co_await response.finishWithTrailers(trailers);
     } else if (path == "/empty") {
-      (void)response.begin({.status = 204, .fields = {}});
+      begin(response, {.status = 204, .fields = {}});
       (void)co_await response.finish();
     } else if (path == "/short") {
-      (void)response.begin(withLength(10));
+      begin(response, withLength(10));
       (void)co_await response.write("12345");
       last = co_await response.finish();
     } else if (path == "/long") {
-      (void)response.begin(withLength(4));
+      begin(response, withLength(4));
       last = co_await response.write("12345");
     } else if (path == "/unfinished") {
-      (void)response.begin({});
+      begin(response, {});
       (void)co_await response.write("12345");
     } else if (path == "/split") {
       ResponseHead bad;
@@ -76,7 +80,7 @@ class Answers final : public Handler {
       (void)co_await sendJson(response, 200, "{}");
     } else if (path == "/file") {
       const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-      (void)response.begin(announce ? withLength(*announce) : ResponseHead{});
+      begin(response, announce ? withLength(*announce) : ResponseHead{});
       last = co_await response.sendFile(fd.get(), offset, length);
       if (last) last = co_await response.finish("!");
     }

@@ -69,7 +69,13 @@ Task<> acceptLoop(std::shared_ptr<ServerCore> core, std::shared_ptr<Acceptor> ac
   for (int burst = 0; acceptor->is_open();) {
     const int accepted = sys::accept(acceptor->native_handle());
     if (accepted >= 0) {
-      admit(core, executor, Socket(executor, protocol, accepted));
+      Fd fd(accepted);
+      Socket socket(executor);
+      boost::system::error_code error;
+      socket.assign(protocol, accepted, error);
+      if (error) continue;  // the loop cannot watch more descriptors; this one is closed
+      (void)fd.release();
+      admit(core, executor, std::move(socket));
       if (++burst % kAcceptBurst == 0) co_await asio::post(asio::use_awaitable_t<Executor>());
     } else if (accepted == -EAGAIN) {
       co_await acceptor->async_wait(Acceptor::wait_read, kAwait);
@@ -106,7 +112,7 @@ class AsioServer final : public Server {
     core_->stopping = true;
     for (const auto& acceptor : acceptors_) {
       boost::system::error_code ignored;
-      acceptor->close(ignored);  // NOLINT(bugprone-unused-return-value): the same error again
+      acceptor->close(ignored);
     }
     for (Connection* connection : core_->connections) connection->closeIfIdle();
   }

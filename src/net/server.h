@@ -14,12 +14,12 @@
 namespace cay::net {
 
 struct ServerLimits {
-  size_t maxConnections = 512;      // more get 503
-  size_t maxHeadBytes = 64 * 1024;  // more gets 431
-  Millis headTimeout{10'000};       // first byte of a head to its end, else 408
-  Millis idleTimeout{75'000};       // a keep-alive connection without a request
-  Millis bodyTimeout{60'000};       // between two bytes of a request body, else 408
-  Millis answerTimeout{60'000};     // a whole answer that the client takes no byte of
+  size_t maxConnections = 512;              // more get 503
+  size_t maxHeadBytes = size_t{64} * 1024;  // more gets 431
+  Millis headTimeout{10'000};               // first byte of a head to its end, else 408
+  Millis idleTimeout{75'000};               // a keep-alive connection without a request
+  Millis bodyTimeout{60'000};               // between two bytes of a request body, else 408
+  Millis answerTimeout{60'000};             // a whole answer that the client takes no byte of
 };
 
 class WorkerPool;

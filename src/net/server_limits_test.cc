@@ -100,6 +100,7 @@ TEST(ServerLimits, TooManyConnectionsGet503AndRoomAgainLater) {
   limits.maxConnections = 3;
   TestServer server(echo, limits);
   std::vector<RawClient> held;
+  held.reserve(3);
   for (int i = 0; i < 3; ++i) {
     held.push_back(server.connect());
     EXPECT_THAT(held.back().ask(kRequest), StartsWith("HTTP/1.1 200 "));
@@ -109,6 +110,7 @@ TEST(ServerLimits, TooManyConnectionsGet503AndRoomAgainLater) {
                                             HasSubstr("Connection: close\r\n")));
   // Many more at once: each is told or closed, none hangs.
   std::vector<RawClient> crowd;
+  crowd.reserve(100);
   for (int i = 0; i < 100; ++i) crowd.push_back(server.connect());
   for (RawClient& client : crowd) {
     const std::string answer = client.receiveToEnd();

@@ -17,11 +17,11 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr size_t kRelayBytes = 16 * 1024;
+constexpr size_t kRelayBytes = size_t{16} * 1024;
 
 void shutDown(Wire& wire, Socket::shutdown_type how) {
   error_code ignored;
-  wire.socket().shutdown(how, ignored);  // NOLINT(bugprone-unused-return-value)
+  wire.socket().shutdown(how, ignored);
 }
 
 // Copies until `from` ends, which it passes on, or until one of them fails, which ends both.
@@ -57,7 +57,7 @@ Task<Result<Stream>> dialLoopback(uint16_t port) {
     if (error) continue;
     const auto [refused] = co_await socket.async_connect(endpoint, kAwait);
     if (refused) continue;
-    socket.set_option(tcp::no_delay(true), error);  // NOLINT(bugprone-unused-return-value)
+    socket.set_option(tcp::no_delay(true), error);
     co_return Stream{std::move(socket), {}};
   }
   co_return fail(Code::kUnreachable, "nothing listens on port " + std::to_string(port));

@@ -20,7 +20,8 @@ struct Stream {
 // A TCP connection to a loopback port: 127.0.0.1, then ::1. kUnreachable if neither listens.
 Task<Result<Stream>> dialLoopback(uint16_t port);
 
-// Copies both ways until both directions have ended or one fails; half-closes are passed on.
+// Takes both over and copies both ways until both directions have ended or one fails; half-closes
+// are passed on.
 Task<> relay(Stream& a, Stream& b);
 
 }  // namespace cay::net

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <future>
+#include <thread>
 
 #include "testing/loop_thread.h"
 #include "testing/raw_client.h"
@@ -50,7 +51,7 @@ TEST_F(RelayTest, CopiesBothWaysAndPassesHalfClosesOn) {
   EXPECT_TRUE(right_->endedInOrder());
   // The other direction lives on.
   const std::string large(3 << 20, 'l');
-  auto sender = std::async([&] {
+  const std::jthread sender([&] {
     right_->send(large);
     right_->shutDownSending();
   });

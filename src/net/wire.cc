@@ -14,10 +14,8 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr size_t kFillBytes = 1024;
-
 constexpr Millis kAskAgain{500};
-constexpr size_t kLingerBytes = 256 * 1024;
+constexpr size_t kLingerBytes = size_t{256} * 1024;
 constexpr Millis kLingerTime{1000};
 
 int negativeErrno(const error_code& error) {
@@ -61,8 +59,8 @@ Task<ssize_t> Wire::receive(std::span<char> into) {
   co_return error == asio::error::eof ? 0 : negativeErrno(error);
 }
 
-Task<ssize_t> Wire::fill() {
-  const ssize_t count = co_await receive(input_.prepare(kFillBytes));
+Task<ssize_t> Wire::fill(size_t want) {
+  const ssize_t count = co_await receive(input_.prepare(want));
   if (count > 0) input_.commit(static_cast<size_t>(count));
   co_return count;
 }
@@ -126,7 +124,7 @@ Task<> Wire::untilPeerGone() {
 
 Task<> Wire::lingeringClose(Deadline& deadline) {
   error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);  // NOLINT(bugprone-unused-return-value)
+  socket_.shutdown(Socket::shutdown_send, ignored);
   deadline.arm(kLingerTime);
   size_t discarded = input_.size();
   input_.consume(input_.size());
@@ -135,7 +133,7 @@ Task<> Wire::lingeringClose(Deadline& deadline) {
     if (count <= 0) break;
     discarded += static_cast<size_t>(count);
   }
-  socket_.close(ignored);  // NOLINT(bugprone-unused-return-value)
+  socket_.close(ignored);
 }
 
 Stream Wire::release() {

@@ -50,10 +50,10 @@ class Wire {
   [[nodiscard]] InputBuffer& input() { return input_; }
   [[nodiscard]] bool receiving() const { return receiving_; }
 
-  // Waits for bytes; 0 is the end of the stream. The input buffer must be empty.
+  // Waits for bytes; 0 is the end of the stream. Only while the input buffer is empty.
   Task<ssize_t> receive(std::span<char> into);
-  // The same into the input buffer.
-  Task<ssize_t> fill();
+  // The same into the input buffer, `want` bytes if there are as many.
+  Task<ssize_t> fill(size_t want = kFillBytes);
 
   // Sends everything; 0 or -errno.
   Task<int> send(Pieces pieces, sys::More more = sys::More::kNo, const StallLimit* stall = nullptr);
@@ -78,8 +78,9 @@ class Wire {
   Stream release();
 
  private:
-  static constexpr size_t kMaxAhead = 64 * 1024;
-  static constexpr size_t kSendBurst = 1024 * 1024;
+  static constexpr size_t kFillBytes = 1024;
+  static constexpr size_t kMaxAhead = size_t{64} * 1024;
+  static constexpr size_t kSendBurst = size_t{1024} * 1024;
 
   Socket socket_;
   InputBuffer input_;

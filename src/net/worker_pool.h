@@ -1,11 +1,8 @@
 // A few threads for work that blocks (files). A task that awaits run() resumes on its own loop.
 #pragma once
 
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <functional>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -27,43 +24,17 @@ class WorkerPool {
   Task<std::invoke_result_t<Work>> run(Work work) {
     using Value = std::invoke_result_t<Work>;
     if constexpr (std::is_void_v<Value>) {
-      co_await start<void()>([work = std::move(work)](auto complete) mutable {
-        work();
-        complete();
-      });
+      co_await runErased(std::move(work));
     } else {
-      // Optional, because a pending operation's result must be default constructible.
-      std::optional<Value> value = co_await start<void(std::optional<Value>)>(
-          [work = std::move(work)](auto complete) mutable { complete(work()); });
+      std::optional<Value> value;
+      co_await runErased([&] { value.emplace(work()); });
       co_return *std::move(value);
     }
   }
 
  private:
-  // Runs job(complete) on a pool thread, where complete(values…) resumes the awaiting task on its
-  // loop.
-  template <typename Signature, typename Job>
-  auto start(Job job) {
-    namespace asio = boost::asio;
-    return asio::async_initiate<const asio::use_awaitable_t<Executor>, Signature>(
-        [pool = &pool_](auto handler, Job job) {
-          auto loop = asio::get_associated_executor(handler);
-          auto keepsLoopRunning = asio::make_work_guard(loop);
-          asio::post(*pool, [job = std::move(job), handler = std::move(handler),
-                             keepsLoopRunning = std::move(keepsLoopRunning)]() mutable {
-            job([&](auto... values) {
-              const Executor loop = keepsLoopRunning.get_executor();
-              asio::post(loop,
-                         [handler = std::move(handler), ... values = std::move(values)]() mutable {
-                           std::move(handler)(std::move(values)...);
-                         });
-            });
-          });
-        },
-        kAwaitable, std::move(job));
-  }
-
-  static constexpr boost::asio::use_awaitable_t<Executor> kAwaitable{};
+  // One instance for every kind of work: each call of Asio's templates costs kilobytes of code.
+  Task<> runErased(std::move_only_function<void()> work);
 
   boost::asio::thread_pool pool_;
 };

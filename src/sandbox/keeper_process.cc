@@ -30,6 +30,7 @@ KeeperLink::Spawner keeperSpawner(KeeperSettings settings, int logFolder) {
         std::to_string(settings.commandOpenFiles),
     };
     std::vector<char*> argv;
+    argv.reserve(arguments.size() + 1);
     for (const std::string& argument : arguments)
       argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);

@@ -118,9 +118,7 @@ void KeptExec::readPipe(StreamId stream, std::span<char> buffer) {
       pipes_[stream].reset();
       return;
     }
-    // A full disk must not stop the command: what cannot be stored is counted as lost by the
-    // reader, which finds the total short of what the command wrote.
-    (void)log_.append(stream, std::string_view(buffer.data(), *count));
+    log_.append(stream, std::string_view(buffer.data(), *count));
     if (*count < buffer.size()) return;  // emptied; epoll tells when there is more
   }
 }
@@ -233,7 +231,7 @@ ExitRecord KeptExec::makeRecord() const {
 std::optional<ExitRecord> KeptExec::takeExit() {
   if (exitTaken_ || !leaderEnd_ || !drained()) return std::nullopt;
   exitTaken_ = true;
-  const ExitRecord record = makeRecord();
+  ExitRecord record = makeRecord();
   (void)log_.saveExit(record);
   return record;
 }

@@ -28,6 +28,7 @@ class RawClient {
   explicit RawClient(Fd fd) : fd_(std::move(fd)) {}
   static RawClient connect(uint16_t port, int receiveBuffer = 0) {
     Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd.valid()) throw std::runtime_error("socket failed");
     if (receiveBuffer > 0) {
       ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &receiveBuffer, sizeof receiveBuffer);
     }
@@ -56,7 +57,7 @@ class RawClient {
   std::optional<std::string> receiveOnce(int waitMs = kWaitMs) {
     pollfd poll{.fd = fd_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&poll, 1, waitMs) <= 0) return std::nullopt;
-    std::array<char, 256 * 1024> buffer;
+    std::array<char, size_t{256} * 1024> buffer;
     const ssize_t count = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
     if (count < 0) return std::nullopt;
     return std::string(buffer.data(), static_cast<size_t>(count));
