@@ -52,8 +52,11 @@ void OffsetBursts::exempt(const FileKey& file) {
 void OffsetBursts::wrote(const FileKey& file, uint64_t from, uint64_t to) {
   const auto found = bursts_.find(file);
   if (found == bursts_.end() || found->second.exempt || found->second.spoiled) return;
-  // Nothing at 0 is a whole write of nothing; nothing anywhere else says nothing.
-  if (from < to || from == 0) found->second.add(from, to);
+  if (from < to || from == 0) {
+    found->second.add(from, to);
+  } else {
+    found->second.pieces.clear();  // nothing, written elsewhere than at 0, belongs to no upload
+  }
 }
 
 bool OffsetBursts::shouldLinger(const FileKey& file) const {

@@ -1,6 +1,7 @@
 // One request on its way to a route: what every route function receives.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "net/handler.h"
@@ -16,7 +17,8 @@ struct Call {
   net::Body& body;
   net::Response& response;
   std::string_view path;  // below the sandbox's prefix, still percent-encoded, e.g. "/files/read"
-  net::Query query;
+  net::Query query;       // empty below /proxy, where it is not ours to understand
+  std::string allowed;    // the methods of the route, once a wrong one has been refused
 };
 
 }  // namespace cay::host

@@ -18,13 +18,13 @@ std::vector<std::string_view> segments(std::string_view path) {
   return out;
 }
 
-Result<> allow(const Call& call, std::initializer_list<std::string_view> methods) {
+Result<> allow(Call& call, std::initializer_list<std::string_view> methods) {
   if (std::ranges::find(methods, call.head.method) != methods.end()) return {};
-  std::string list;
   for (const std::string_view method : methods) {
-    list.append(list.empty() ? "" : ", ").append(method);
+    call.allowed.append(call.allowed.empty() ? "" : ", ").append(method);
   }
-  return fail(Code::kMethod, quoted(call.head.method) + " is not a method of this route: " + list);
+  return fail(Code::kMethod,
+              quoted(call.head.method) + " is not a method of this route: " + call.allowed);
 }
 
 std::unexpected<Error> noSuchRoute(const Call& call) {

@@ -16,8 +16,8 @@ inline constexpr size_t kMaxJsonBytes = 32 << 20;
 // "/a/b/c" as a, b, c; a trailing slash adds nothing.
 std::vector<std::string_view> segments(std::string_view path);
 
-// kMethod (405) unless the request's method is one of these; the message lists them.
-Result<> allow(const Call& call, std::initializer_list<std::string_view> methods);
+// kMethod (405) unless the request's method is one of these; the answer lists them.
+Result<> allow(Call& call, std::initializer_list<std::string_view> methods);
 
 std::unexpected<Error> noSuchRoute(const Call& call);
 

@@ -7,6 +7,7 @@
 #include "host/config.h"
 #include "host/proxy_routes.h"
 #include "host/route.h"
+#include "net/status.h"
 
 namespace cay::host {
 namespace {
@@ -74,22 +75,30 @@ net::Task<Result<>> Router::route(const net::RequestHead& head, net::Body& body,
   }
   CAY_CO_TRY(authenticate(head));
   const Activity::InUse inUse(activity_, monotonicMs);
-  CAY_CO_ASSIGN(net::Query query, net::Query::parse(head.query));
   const std::string_view path = head.path;
   Call call{
-      .head = head, .body = body, .response = response, .path = path, .query = std::move(query)};
-  if (!isBelow(path, kPrefix)) {
-    if (head.method != "OPTIONS") co_return noSuchRoute(call);
-  } else {
+      .head = head, .body = body, .response = response, .path = path, .query = {}, .allowed = {}};
+  if (isBelow(path, kPrefix)) {
     call.path = path.substr(kPrefix.size());
+  } else if (head.method != "OPTIONS") {
+    co_return noSuchRoute(call);
   }
-  const bool proxied = isBelow(call.path, "/proxy");
-  if (head.method == "OPTIONS" && !proxied) {
+  if (isBelow(call.path, "/proxy")) co_return co_await proxy(call, services_.dialer, ownPort_);
+  if (head.method == "OPTIONS") {
     net::ResponseHead options{.status = 204, .fields = {}};
     options.fields.add("Allow", "GET, HEAD, POST, PUT, DELETE, OPTIONS");
     co_return co_await net::send(response, std::move(options), {});
   }
-  co_return co_await routeSandbox(call);
+  CAY_CO_ASSIGN(call.query, net::Query::parse(head.query));
+  auto result = co_await routeSandbox(call);
+  if (!result && result.error().code == Code::kMethod) {
+    net::ResponseHead refusal{.status = net::httpStatus(Code::kMethod), .fields = {}};
+    refusal.fields.add("Content-Type", "application/json");
+    refusal.fields.add("Allow", call.allowed);
+    co_return co_await net::send(response, std::move(refusal),
+                                 net::errorBody(result.error().message));
+  }
+  co_return result;
 }
 
 net::Task<Result<>> Router::routeSandbox(Call& call) {
@@ -98,7 +107,6 @@ net::Task<Result<>> Router::routeSandbox(Call& call) {
   if (isBelow(path, "/execs")) co_return co_await serveExecs(call, services_.exec);
   if (isBelow(path, "/processes")) co_return co_await serveProcesses(call, services_.exec);
   if (isBelow(path, "/files")) co_return co_await serveFiles(call, services_.files);
-  if (isBelow(path, "/proxy")) co_return co_await proxy(call, services_.dialer, ownPort_);
   co_return noSuchRoute(call);
 }
 

@@ -176,15 +176,20 @@ Task<Result<>> ResponseWriter::sendFile(int file, uint64_t offset, uint64_t leng
 
 Task<Result<>> ResponseWriter::transmitFile(int file, uint64_t offset, uint64_t length) {
   failed_ = true;
-  while (length > 0) {
-    const size_t slice = std::min<uint64_t>(length, kFileSlice);
-    if (at_.workers != nullptr && !isCached(file, offset, slice)) {
-      // The worker reads from a descriptor of its own: the caller's may be closed if it is
-      // cancelled.
-      auto warmUp = [own = duplicate(file), offset, slice] { readIn(own.get(), offset, slice); };
-      co_await at_.workers->run(std::move(warmUp));
+  const uint64_t end = offset + length;
+  uint64_t warm = offset;  // the file is in memory up to here
+  while (offset < end) {
+    if (offset == warm) {
+      const size_t slice = std::min<uint64_t>(end - offset, kFileSlice);
+      if (at_.workers != nullptr && !isCached(file, offset, slice)) {
+        // The worker reads from a descriptor of its own: the caller's may be closed by then.
+        auto warmUp = [own = duplicate(file), offset, slice] { readIn(own.get(), offset, slice); };
+        co_await at_.workers->run(std::move(warmUp));
+      }
+      warm = offset + slice;
     }
-    const ssize_t sent = sys::sendFile(at_.wire.socket().native_handle(), file, offset, slice);
+    const ssize_t sent =
+        sys::sendFile(at_.wire.socket().native_handle(), file, offset, warm - offset);
     if (sent == -EAGAIN) {
       if (co_await at_.wire.writable() != 0) co_return fail(Code::kClosed, "the client has gone");
     } else if (sent == 0) {
@@ -193,7 +198,6 @@ Task<Result<>> ResponseWriter::transmitFile(int file, uint64_t offset, uint64_t 
       co_return failSys("sendfile", static_cast<int>(-sent));
     } else {
       offset += static_cast<uint64_t>(sent);
-      length -= static_cast<uint64_t>(sent);
       if (at_.wire.burstEnds(static_cast<size_t>(sent))) co_await at_.wire.yield();
     }
   }

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <future>
 
@@ -80,6 +81,9 @@ class Answers final : public Handler {
       (void)co_await sendJson(response, 200, "{}");
     } else if (path == "/file") {
       const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+      // Out of the page cache, where the file system has one.
+      (void)::fsync(fd.get());
+      (void)::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
       begin(response, announce ? withLength(*announce) : ResponseHead{});
       last = co_await response.sendFile(fd.get(), offset, length);
       if (last) last = co_await response.finish("!");
