@@ -50,7 +50,7 @@ struct ExecSpec {
   int64_t timeoutMs = 0;  // 0: none
   OnDisconnect onDisconnect = OnDisconnect::kKill;
   Stdin stdinMode = Stdin::kNull;
-  std::string stdinData;  // with Stdin::kData
+  std::string stdinData;  // with Stdin::kData; travels beside the rest
   // For the host alone; the keeper stores it with the output, so that a restarted host finds it
   // again.
   std::string meta;

@@ -1,6 +1,7 @@
 #include "sandbox/keeper.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -36,6 +37,26 @@ constexpr uint64_t kQuietBytes = 64 * 1024;
 
 // What an epoll event is about.
 enum class Source : uint8_t { kListener, kHost, kSignals, kStdout, kStderr, kStdin, kTree };
+
+// A long spec comes at the beginning of a file.
+Result<std::string> readAttached(const Fd& file, uint64_t length) {
+  std::string out(length, '\0');
+  CAY_ASSIGN(const size_t count, sys::preadSome(file.get(), out, 0));
+  out.resize(count);
+  return out;
+}
+
+uint64_t sizeOf(const Fd& file) {
+  struct stat info{};
+  return ::fstat(file.get(), &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
+}
+
+// The kernel counts a command's peak memory from ours, so ours must forget what a long spec took.
+void forgetPeakMemory() {
+  (void)::malloc_trim(0);
+  const Fd file(::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC));
+  if (file.valid()) (void)sys::writeAll(file.get(), "5");
+}
 
 class Keeper {
  public:
@@ -342,7 +363,12 @@ Keeper::Entry* Keeper::find(std::string_view id) {
 void Keeper::onHostPacket(sys::Packet packet) {
   Reader in(packet.data);
   const auto kind = in.get<Message>();
-  if (kind == Message::kStart) return start(in, std::move(packet.fd));
+  if (kind == Message::kStart) {
+    const bool isLong = packet.fd.valid();
+    start(in, std::move(packet.fd));
+    if (isLong) forgetPeakMemory();
+    return;
+  }
   if (kind == Message::kShutdown) return shutdown();
   handleMessage(kind, in);
 }
@@ -390,26 +416,20 @@ void Keeper::handleMessage(Message kind, Reader& in) {
   }
 }
 
-// The spec of a long command line does not fit a packet and comes as a file.
-Result<std::string> readAttached(const Fd& file) {
-  struct stat info{};
-  if (::fstat(file.get(), &info) != 0) return failSys("fstat", errno);
-  std::string out(static_cast<size_t>(info.st_size), '\0');
-  CAY_ASSIGN(const size_t count, sys::preadSome(file.get(), out, 0));
-  out.resize(count);
-  return out;
-}
-
 void Keeper::start(Reader& in, Fd attached) {
   const Offsets limits = getOffsets(in);
   const auto attended = in.get<bool>();
+  const auto specBytes = in.get<uint64_t>();
   ExecSpec spec;
+  KeptExec::StdinData stdinData;
   bool understood = true;
   if (attached.valid()) {
-    const auto bytes = readAttached(attached);
+    const uint64_t fileBytes = sizeOf(attached);
+    const auto bytes = readAttached(attached, std::min(specBytes, fileBytes));
     Reader whole(bytes ? std::string_view(*bytes) : std::string_view());
     spec = getSpec(whole);
     understood = whole.ok();
+    stdinData = {.file = std::move(attached), .from = specBytes, .to = fileBytes};
   } else {
     spec = getSpec(in);
     understood = in.ok();
@@ -419,7 +439,7 @@ void Keeper::start(Reader& in, Fd attached) {
       options_.logFolder.get(), options_.shape, *trees_, oom_, null_.get(), commandFiles_};
   auto exec = shuttingDown_
                   ? std::unexpected(StartFailure{StartFault::kShortage, 0, "the host is stopping"})
-                  : KeptExec::start(around, spec);
+                  : KeptExec::start(around, spec, std::move(stdinData));
   if (!exec) {
     Writer failed;
     failed.put(Message::kStartFailed).put(std::string_view(spec.id)).put(exec.error().fault);

@@ -14,8 +14,9 @@ inline constexpr char kKeeperSocketName[] = "keeper.sock";
 
 enum class Message : uint8_t {
   // Host to keeper.
-  kStart,  // u64 limit x2, bool attended, spec; a spec too long for a packet rides as a memory file
-  kWindow,      // id, u64 limit x2: read output up to here; kNoLimit when nobody reads along
+  kStart,   // u64 limit x2, bool attended, u64 n: 0 and the spec; or a memory file rides along that
+            // holds a spec of n bytes and then what is fed to standard input
+  kWindow,  // id, u64 limit x2: read output up to here; kNoLimit when nobody reads along
   kAttended,    // id, bool: somebody listens, or nobody does any more
   kEnd,         // id, Cause, i64 grace in ms: TERM to the whole tree, KILL after the grace
   kSignal,      // id, i32 signal: to the command's process group

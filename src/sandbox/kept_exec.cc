@@ -51,7 +51,8 @@ KeptExec::KeptExec(const ExecSpec& spec, LogWriter log, std::unique_ptr<ProcessT
       tree_(std::move(tree)) {}
 
 std::expected<std::unique_ptr<KeptExec>, StartFailure> KeptExec::start(const Surroundings& around,
-                                                                       const ExecSpec& spec) {
+                                                                       const ExecSpec& spec,
+                                                                       StdinData stdinData) {
   auto tree = around.trees.make();
   if (!tree) return std::unexpected(shortage(tree.error()));
   auto input = makeStdin(spec.stdinMode);
@@ -98,8 +99,12 @@ std::expected<std::unique_ptr<KeptExec>, StartFailure> KeptExec::start(const Sur
   exec->pidfd_ = std::move(born->pidfd);
   for (int stream = 0; stream < kStreams; ++stream) exec->pipes_[stream] = std::move(ours[stream]);
   exec->stdin_ = std::move(input->ours);
-  exec->stdinData_ = spec.stdinData;
-  if (spec.stdinMode == Stdin::kData) exec->feedStdin();
+  if (spec.stdinMode == Stdin::kData) {
+    exec->stdinFile_ = std::move(stdinData.file);
+    exec->stdinAt_ = stdinData.from;
+    exec->stdinEnd_ = stdinData.to;
+    exec->feedStdin();
+  }
   if (spec.timeoutMs > 0) exec->timeoutAt_ = exec->startedAt_ + spec.timeoutMs;
   return exec;
 }
@@ -109,28 +114,27 @@ bool KeptExec::wantsRead(StreamId stream) const {
 }
 
 void KeptExec::readPipe(StreamId stream, std::span<char> buffer) {
-  while (wantsRead(stream)) {
-    const uint64_t room = limits_.at[stream] - log_.total(stream);
-    const auto count =
-        sys::readSome(pipes_[stream].get(), buffer.first(std::min<uint64_t>(buffer.size(), room)));
-    if (!count && count.error().sys == EAGAIN) return;
-    if (!count || *count == 0) {
-      pipes_[stream].reset();
-      return;
-    }
-    log_.append(stream, std::string_view(buffer.data(), *count));
-    if (*count < buffer.size()) return;  // emptied; epoll tells when there is more
+  if (!wantsRead(stream)) return;
+  const uint64_t room = limits_.at[stream] - log_.total(stream);
+  const auto count =
+      sys::readSome(pipes_[stream].get(), buffer.first(std::min<uint64_t>(buffer.size(), room)));
+  if (!count && count.error().sys == EAGAIN) return;
+  if (!count || *count == 0) {
+    pipes_[stream].reset();
+    return;
   }
+  log_.append(stream, std::string_view(buffer.data(), *count));
 }
 
 void KeptExec::feedStdin() {
   while (wantsWrite()) {
-    const auto count = sys::writeSome(stdin_.get(), stdinData_);
+    const auto count =
+        sys::sendFileSome(stdin_.get(), stdinFile_.get(), stdinAt_, stdinEnd_ - stdinAt_);
     if (!count && count.error().sys == EAGAIN) return;
-    if (!count) break;  // the command has closed its input; the rest is nobody's
-    stdinData_.erase(0, *count);
+    if (!count || *count == 0) break;  // the command has closed its input; the rest is nobody's
+    stdinAt_ += *count;
   }
-  stdinData_ = {};
+  stdinFile_.reset();
   closeStdin();
 }
 

@@ -31,10 +31,19 @@ class KeptExec {
     rlimit openFiles;
   };
 
+  // What is fed to a command with Stdin::kData: a part of a file. Never read into our memory, since
+  // the peak memory of commands is counted from ours.
+  struct StdinData {
+    Fd file;
+    uint64_t from = 0;
+    uint64_t to = 0;
+  };
+
   // Starts the command. On StartFault::kCommand the log holds the reason and the exit record; on
   // the other faults no log is left.
   static std::expected<std::unique_ptr<KeptExec>, StartFailure> start(const Surroundings& around,
-                                                                      const ExecSpec& spec);
+                                                                      const ExecSpec& spec,
+                                                                      StdinData stdinData);
 
   [[nodiscard]] const std::string& id() const { return id_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
@@ -46,13 +55,14 @@ class KeptExec {
   // Output. A pipe is to be watched while wantsRead() says so.
   [[nodiscard]] int pipe(StreamId stream) const { return pipes_[stream].get(); }
   [[nodiscard]] bool wantsRead(StreamId stream) const;
+  // Reads once, so that a command that never stops writing does not keep the others waiting.
   void readPipe(StreamId stream, std::span<char> buffer);
   void setLimits(const Offsets& limits) { limits_ = limits; }
   void flushLog() { (void)log_.saveTotals(); }
 
   // Input. The pipe is to be watched for writing while there is data left to feed.
   [[nodiscard]] int stdinPipe() const { return stdin_.get(); }
-  [[nodiscard]] bool wantsWrite() const { return stdin_.valid() && !stdinData_.empty(); }
+  [[nodiscard]] bool wantsWrite() const { return stdin_.valid() && stdinFile_.valid(); }
   void feedStdin();
   void closeStdin() { stdin_.reset(); }
 
@@ -90,7 +100,9 @@ class KeptExec {
   Fd pipes_[kStreams];
   Offsets limits_{{kNoLimit, kNoLimit}};
   Fd stdin_;
-  std::string stdinData_;
+  Fd stdinFile_;
+  uint64_t stdinAt_ = 0;
+  uint64_t stdinEnd_ = 0;
 
   int64_t startedAt_ = 0;
   int64_t timeoutAt_ = kNever;

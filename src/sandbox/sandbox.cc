@@ -22,6 +22,7 @@ constexpr int64_t kKillGraceMs = 2'000;     // between TERM and KILL when a clie
 constexpr Millis kShutdownPatience{6'000};  // for the keeper to end everything
 constexpr uint64_t kBlockBytes = 4096;
 constexpr Millis kRetentionDelay{2};
+constexpr size_t kStartOverhead = 64;  // of a start message around its spec
 
 std::string_view prefixOf(Kind kind) {
   return kind == Kind::kExec ? "x" : "p";
@@ -191,18 +192,20 @@ net::Task<Result<Sandbox::Started>> Sandbox::start(StartRequest request) {
     message.put(Message::kStart);
     putOffsets(message, exec->limitSent);
     message.put(exec->kind == Kind::kExec);
-    Writer whole;
-    putSpec(whole, request.spec);
-    if (whole.bytes().size() + message.bytes().size() <= sys::kMaxPacketBytes) {
-      link_->send(message.bytes() + whole.bytes());
+    Writer spec;
+    putSpec(spec, request.spec);
+    const std::string& input = request.spec.stdinData;
+    if (request.spec.stdinMode != Stdin::kData &&
+        spec.bytes().size() + kStartOverhead <= sys::kMaxPacketBytes) {
+      link_->send(message.put(uint64_t{0}).bytes() + spec.bytes());
     } else {
-      auto file = sys::memoryFile("exec-spec", whole.bytes());
+      auto file = sys::memoryFile("exec", spec.bytes() + input);
       if (!file) {
         started.follower.reset();
         forget(exec);
         co_return std::unexpected(std::move(file.error()).wrap("cannot hand the command over"));
       }
-      link_->send(message.bytes(), std::move(*file));
+      link_->send(message.put(uint64_t{spec.bytes().size()}).bytes(), std::move(*file));
     }
   }
   while (exec->pid == 0 && !exec->failure && !exec->exit) co_await exec->changed.wait();
@@ -445,11 +448,14 @@ void Sandbox::forget(const ExecPtr& exec) {
 }
 
 void Sandbox::enforceRetention() {
+  // The oldest that nobody reads.
   const auto evict = [&](std::deque<ExecPtr>& list) {
-    if (list.empty() || !list.front()->followers.empty()) return false;
-    finishedBytes_ -= std::min(finishedBytes_, diskBytes(*list.front(), options_.shape));
-    forget(list.front());
-    list.pop_front();
+    const auto oldest =
+        std::ranges::find_if(list, [](const ExecPtr& exec) { return exec->followers.empty(); });
+    if (oldest == list.end()) return false;
+    finishedBytes_ -= std::min(finishedBytes_, diskBytes(**oldest, options_.shape));
+    forget(*oldest);
+    list.erase(oldest);
     return true;
   };
   auto& execs = finished_[static_cast<size_t>(Kind::kExec)];
@@ -462,7 +468,8 @@ void Sandbox::enforceRetention() {
     const bool processIsOlder =
         execs.empty() ||
         (!processes.empty() && processes.front()->startedAtMs < execs.front()->startedAtMs);
-    if (!evict(processIsOlder ? processes : execs)) break;
+    if (!evict(processIsOlder ? processes : execs) && !evict(processIsOlder ? execs : processes))
+      break;
   }
 }
 

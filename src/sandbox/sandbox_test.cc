@@ -250,6 +250,25 @@ TEST_P(SandboxTest, MuchInputIsFedWithoutBlockingAnything) {
   EXPECT_EQ(run(std::move(feed)).text[kStdout], "5242880\n");
 }
 
+TEST_P(SandboxTest, MuchInputAndLongCommandsLeaveNoTraceInThePeakMemoryOfOthers) {
+  const uint64_t before = run(request("true")).exit.usage.maxRssBytes;
+  StartRequest feed = request("wc -c");
+  feed.spec.stdinMode = Stdin::kData;
+  feed.spec.stdinData = std::string(30 << 20, 'y');
+  EXPECT_EQ(run(std::move(feed)).text[kStdout], "31457280\n");
+  StartRequest longOne = request("true");
+  for (int i = 0; i < 15; ++i) longOne.spec.argv.emplace_back(100'000, 'a');
+  EXPECT_EQ(run(std::move(longOne)).exit.exitCode, 0);
+  EXPECT_LT(run(request("true")).exit.usage.maxRssBytes, before + (8U << 20));
+}
+
+TEST_P(SandboxTest, AFloodDoesNotKeepOthersWaiting) {
+  const ExecPtr flood = spawn(request("yes", Kind::kProcess));
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(run(request("echo hi")).text[kStdout], "hi\n");
+  EXPECT_TRUE(loop_->await(sandbox_->kill(flood)));
+  EXPECT_GT(flood->exit->outputBytes[kStdout], 0U);
+}
+
 TEST_P(SandboxTest, ARestartedHostFindsEverythingAgain) {
   const ExecPtr before = spawn(request("echo one; sleep 0.3; echo two; exit 5", Kind::kProcess));
   const std::string id = before->id;

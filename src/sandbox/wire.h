@@ -79,6 +79,7 @@ void putUsage(Writer& out, const Usage& usage);
 Usage getUsage(Reader& in);
 void putExit(Writer& out, const ExitRecord& record);
 ExitRecord getExit(Reader& in);
+// Without the data for its standard input, which travels beside it.
 void putSpec(Writer& out, const ExecSpec& spec);
 ExecSpec getSpec(Reader& in);
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -33,6 +34,11 @@ Result<size_t> preadSome(int fd, std::span<char> buffer, uint64_t offset) {
   return retrying("pread", [&] {
     return ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(offset));
   });
+}
+
+Result<size_t> sendFileSome(int to, int file, uint64_t offset, size_t length) {
+  auto at = static_cast<off_t>(offset);
+  return retrying("sendfile", [&] { return ::sendfile(to, file, &at, length); });
 }
 
 Result<> pwriteAll(int fd, std::string_view data, uint64_t offset) {

@@ -15,6 +15,8 @@ namespace cay::sys {
 Result<size_t> readSome(int fd, std::span<char> buffer);
 Result<size_t> writeSome(int fd, std::string_view data);
 Result<size_t> preadSome(int fd, std::span<char> buffer, uint64_t offset);
+// sendfile(2): from a file's offset into a pipe or socket.
+Result<size_t> sendFileSome(int to, int file, uint64_t offset, size_t length);
 Result<> pwriteAll(int fd, std::string_view data, uint64_t offset);
 Result<> writeAll(int fd, std::string_view data);
 // A whole small file, e.g. below /proc or /sys; at most `limit` bytes.
