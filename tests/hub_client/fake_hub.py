@@ -1,0 +1,124 @@
+"""The part of the Jobs API that a dedicated Sandbox of huggingface_hub needs, on loopback.
+
+A job that is a sandbox is not downloaded and run: it becomes a cay-host with the job's variables and
+secrets. Its exposed URL leads through a forwarder that counts connections.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+OWNER = {"id": "5e9ecfc04957053f60648a3e", "name": "tester", "type": "user"}
+
+
+class Forwarder:
+    """Copies TCP connections to a port and counts them."""
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self.target = target
+        self.connections = 0
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+                self.connections += 1
+                server = socket.create_connection(self.target)
+            except OSError:
+                return
+            for one in (client, server):
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self._copy, args=(client, server), daemon=True).start()
+            threading.Thread(target=self._copy, args=(server, client), daemon=True).start()
+
+    @staticmethod
+    def _copy(source: socket.socket, sink: socket.socket) -> None:
+        try:
+            while data := source.recv(1 << 18):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            for one in (source, sink):
+                try:
+                    one.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+
+class FakeHub:
+    """`start(env, token)` makes a running Host; `url` is what HF_ENDPOINT must be."""
+
+    def __init__(self, start) -> None:
+        self.start = start
+        self.jobs: dict[str, dict] = {}
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                body = json.loads(self.rfile.read(length)) if length else None
+                status, document = hub.handle(self.command, self.path.split("?")[0], body)
+                data = json.dumps(document).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST = do_PUT = do_DELETE = answer
+
+            def log_message(self, *unused) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        for job in self.jobs.values():
+            job["forwarder"].close()
+
+    def handle(self, method: str, path: str, body) -> tuple[int, dict]:
+        parts = path.strip("/").split("/")
+        if path == "/api/whoami-v2":
+            return 200, {**OWNER, "orgs": []}
+        if parts[:2] == ["api", "jobs"] and method == "POST" and len(parts) == 3:
+            return 200, self.create(body)
+        if parts[:2] == ["api", "jobs"] and len(parts) >= 4 and parts[3] in self.jobs:
+            job = self.jobs[parts[3]]
+            if parts[4:] == ["cancel"]:
+                job["info"]["status"]["stage"] = "CANCELED"
+                job["host"].stop()
+            return 200, job["info"]
+        if parts[0] == "connections" and parts[1] in self.jobs:
+            return 200, {"connections": self.jobs[parts[1]]["forwarder"].connections}
+        return 404, {"error": f"no such thing here: {method} {path}"}
+
+    def create(self, spec: dict) -> dict:
+        job_id = secrets.token_hex(12)
+        host = self.start(env={k: str(v) for k, v in spec["environment"].items()},
+                          token=spec["secrets"]["SBX_TOKEN"])
+        forwarder = Forwarder((host.address, host.port))
+        info = {
+            "id": job_id, "owner": OWNER, "initiator": {"type": "user", "id": OWNER["id"]},
+            "createdAt": "2026-01-01T00:00:00.000Z", "dockerImage": spec.get("dockerImage"),
+            "command": spec["command"], "arguments": [], "environment": spec["environment"],
+            "flavor": spec["flavor"], "labels": spec["labels"],
+            "status": {"stage": "RUNNING", "message": None,
+                       "exposeUrls": [f"http://{job_id}--49983.cay.localhost:{forwarder.port}"]},
+        }
+        self.jobs[job_id] = {"info": info, "host": host, "forwarder": forwarder}
+        return info
