@@ -1,0 +1,24 @@
+// The measurements, one function each. Every one starts the servers it needs and adds its figures
+// to the report.
+#pragma once
+
+#include <string>
+
+#include "report.h"
+
+namespace cay::bench {
+
+struct Settings {
+  std::string host;  // path of cay-host
+  bool quick = false;
+};
+
+void measureRoundTrips(const Settings& settings, Report& report);
+void measureCommandsPerSecond(const Settings& settings, Report& report);
+void measureFiles(const Settings& settings, Report& report);
+void measureHealth(const Settings& settings, Report& report);
+void measureStart(const Settings& settings, Report& report);
+void measureMemory(const Settings& settings, Report& report);
+void measureSize(const Settings& settings, Report& report);
+
+}  // namespace cay::bench
