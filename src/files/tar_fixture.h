@@ -13,10 +13,11 @@ namespace cay::files {
 
 class TarBuilder {
  public:
+  static constexpr std::string_view kNoLink;
   struct Header {
     std::string_view name;
     char type = '0';
-    std::string_view linkName = {};
+    std::string_view linkName = kNoLink;
     uint64_t size = 0;
     unsigned mode = 0644;
     bool goodChecksum = true;

@@ -1,7 +1,14 @@
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <iterator>
 #include <thread>
 
 #include "files/place_fixture.h"
@@ -149,18 +156,43 @@ TEST_F(WriteTest, AFileOfTheKernelIsWrittenInPlace) {
   EXPECT_EQ(get("/proc/self/comm"), "renamed\n");
 }
 
-TEST_F(WriteTest, TempFilesWithANameWorkToo) {
-  // As on file systems without O_TMPFILE: the name shows, is known as such, and goes with the
-  // object.
-  const Fd dir = must(sys::openAt(AT_FDCWD, (root_ / "tmp").c_str(), O_PATH));
-  {
-    const TempFile temp = must(TempFile::create(dir.get(), 0600));
-    for (const auto& entry : fs::directory_iterator(root_ / "tmp")) {
-      EXPECT_TRUE(isTempName(entry.path().filename().string()));
+// Makes O_TMPFILE fail for the calling thread as on file systems that do not have it.
+bool forbidUnnamedFiles() {
+  constexpr unsigned kFlags = offsetof(seccomp_data, args[2]);  // the low half, on little endian
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFlags),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog filter{.len = std::size(program), .filter = program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST_F(WriteTest, WithoutUnnamedFilesAHiddenNameDoes) {
+  bool tried = false;
+  std::thread filtered([&] {  // the filter stays with the thread
+    ASSERT_TRUE(forbidUnnamedFiles());
+    must(write("/tmp/f", "first"));
+    must(write("/tmp/f", "second"));
+    {
+      const auto upload = must(replaceFile(place_, "/tmp/f", std::nullopt));
+      must(upload->write("given up"));
+      EXPECT_EQ(entriesIn(root_ / "tmp"), 2U);
+      for (const auto& entry : fs::directory_iterator(root_ / "tmp")) {
+        const std::string name = entry.path().filename().string();
+        EXPECT_TRUE(name == "f" || isTempName(name)) << name;
+      }
     }
-  }
-  EXPECT_EQ(entriesIn(root_ / "tmp"), 0U);
-  EXPECT_TRUE(isTempName(".cay-upload-0123456789abcdef"));
+    tried = true;
+  });
+  filtered.join();
+  EXPECT_TRUE(tried);
+  EXPECT_EQ(get(root_ / "tmp/f"), "second");
+  EXPECT_EQ(entriesIn(root_ / "tmp"), 1U);
   EXPECT_FALSE(isTempName("cay-upload-0123456789abcdef"));
   EXPECT_FALSE(isTempName(".cay-upload-x"));
 }

@@ -70,7 +70,7 @@ class ChunkedDecoder::Reader final : public BeastEvents<true> {
   void on_chunk_header_impl(std::uint64_t size, Text, ErrorCode&) override { left_ = size; }
   std::size_t on_chunk_body_impl(std::uint64_t, Text body, ErrorCode&) override {
     const size_t taken = std::min(body.size(), out_.size());
-    std::memcpy(out_.data(), body.data(), taken);
+    if (taken > 0) std::memcpy(out_.data(), body.data(), taken);
     produced_ = taken;
     left_ -= taken;
     return taken;

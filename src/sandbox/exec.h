@@ -51,6 +51,9 @@ struct ExecSpec {
   OnDisconnect onDisconnect = OnDisconnect::kKill;
   Stdin stdinMode = Stdin::kNull;
   std::string stdinData;  // with Stdin::kData; travels beside the rest
+  // An older record to be overwritten by this one's, or empty. Files that come and go make ext4
+  // slow: it searches past every inode that was freed in the last minutes.
+  std::string recycle;
   // For the host alone; the keeper stores it with the output, so that a restarted host finds it
   // again.
   std::string meta;

@@ -68,7 +68,7 @@ std::expected<std::unique_ptr<KeptExec>, StartFailure> KeptExec::start(const Sur
     ours[stream] = std::move(pipe->read);
     theirs[stream] = std::move(pipe->write);
   }
-  auto log = LogWriter::create(around.logFolder, spec.id, around.shape, spec.meta);
+  auto log = LogWriter::create(around.logFolder, spec.id, around.shape, spec.meta, spec.recycle);
   if (!log) return std::unexpected(shortage(log.error()));
 
   std::unique_ptr<KeptExec> exec(new KeptExec(spec, std::move(*log), std::move(*tree)));

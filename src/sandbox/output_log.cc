@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "sandbox/wire.h"
@@ -77,10 +78,14 @@ Kept keptOf(const LogShape& shape, uint64_t total) {
 }
 
 Result<LogWriter> LogWriter::create(int directory, const std::string& name, const LogShape& shape,
-                                    std::string_view meta) {
+                                    std::string_view meta, const std::string& recycle) {
   if (meta.size() > kMaxMetaBytes)
     return fail(Code::kTooLarge, "the command is too long to record");
-  CAY_ASSIGN(Fd file, openAt(directory, name, O_WRONLY | O_CREAT | O_EXCL));
+  const bool recycled = !recycle.empty() && ::renameat2(directory, recycle.c_str(), directory,
+                                                        name.c_str(), RENAME_NOREPLACE) == 0;
+  // Not truncated: what lies behind the new totals is never read, and ext4 writes a file that was
+  // truncated and closed to disk at once.
+  CAY_ASSIGN(Fd file, openAt(directory, name, O_WRONLY | (recycled ? 0 : O_CREAT | O_EXCL)));
   std::string start(kMetaAt, '\0');
   std::memcpy(start.data(), kMagic, sizeof kMagic);
   std::memcpy(start.data() + kShapeAt, &shape.headBytes, sizeof shape.headBytes);

@@ -34,9 +34,10 @@ Kept keptOf(const LogShape& shape, uint64_t total);
 
 class LogWriter {
  public:
-  // Creates `name` in the directory; fails if it exists.
+  // Creates `name` in the directory; fails if it exists. The file of `recycle`, a log that nobody
+  // reads any more, is used for it if it is there.
   static Result<LogWriter> create(int directory, const std::string& name, const LogShape& shape,
-                                  std::string_view meta);
+                                  std::string_view meta, const std::string& recycle = {});
 
   // Appends to a stream; the totals reach the file with the next saveTotals or saveExit. From the
   // first write that fails on, the stream's bytes are only counted.

@@ -101,6 +101,23 @@ TEST_F(OutputLog, TheExitRecordIsThereOnceSaved) {
   EXPECT_EQ(open().meta().value(), "meta text");
 }
 
+TEST_F(OutputLog, ARecycledFileShowsNothingOfItsFormerLife) {
+  {
+    LogWriter old = create();
+    old.append(kStdout, "secret");
+    ExitRecord record;
+    record.exitCode = 1;
+    ASSERT_TRUE(old.saveExit(record));
+  }
+  ASSERT_TRUE(LogWriter::create(folder_.get(), "new", kSmall, "m", "log"));
+  EXPECT_FALSE(LogReader::open(folder_.get(), "log"));
+  const LogReader log = LogReader::open(folder_.get(), "new").value();
+  EXPECT_FALSE(log.exit().value().has_value());
+  EXPECT_EQ(log.counters()->totals.at[kStdout], 0U);
+  EXPECT_EQ(log.meta().value(), "m");
+  EXPECT_TRUE(LogWriter::create(folder_.get(), "other", kSmall, "", "never was"));
+}
+
 TEST_F(OutputLog, RefusesWhatIsNoLog) {
   EXPECT_FALSE(LogReader::open(folder_.get(), "missing"));
   const Fd file(::openat(folder_.get(), "other", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));

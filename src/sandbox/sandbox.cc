@@ -21,6 +21,7 @@ namespace {
 constexpr int64_t kKillGraceMs = 2'000;     // between TERM and KILL when a client asks for the end
 constexpr Millis kShutdownPatience{6'000};  // for the keeper to end everything
 constexpr uint64_t kBlockBytes = 4096;
+constexpr uint64_t kRecycledBytes = 16 * kBlockBytes;
 constexpr Millis kRetentionDelay{2};
 constexpr size_t kStartOverhead = 64;  // of a start message around its spec
 
@@ -177,6 +178,7 @@ net::Task<Result<Sandbox::Started>> Sandbox::start(StartRequest request) {
     exec->fingerprint = std::move(request.fingerprint);
     spec.id = exec->id;
     spec.meta = metaOf(*exec);
+    spec.recycle = takeRecyclable(spec.kind);
     execs_[exec->id] = exec;
     if (!exec->key.empty()) byKey_[exec->key] = exec;
   }
@@ -202,7 +204,7 @@ net::Task<Result<Sandbox::Started>> Sandbox::start(StartRequest request) {
       auto file = sys::memoryFile("exec", spec.bytes() + input);
       if (!file) {
         started.follower.reset();
-        forget(exec);
+        discard(exec);
         co_return std::unexpected(std::move(file.error()).wrap("cannot hand the command over"));
       }
       link_->send(message.put(uint64_t{spec.bytes().size()}).bytes(), std::move(*file));
@@ -357,7 +359,7 @@ void Sandbox::onPacket(const sys::Packet& packet) {
         exec->exit = std::move(record);
         settleGone(exec);
       } else {
-        forget(exec);
+        discard(exec);
       }
       break;
     }
@@ -444,32 +446,61 @@ void Sandbox::forget(const ExecPtr& exec) {
   if (const auto found = byKey_.find(exec->key); found != byKey_.end() && found->second == exec) {
     byKey_.erase(found);
   }
+}
+
+void Sandbox::discard(const ExecPtr& exec) {
+  forget(exec);
   (void)::unlinkat(options_.state.execs.get(), exec->id.c_str(), 0);
 }
 
-void Sandbox::enforceRetention() {
-  // The oldest that nobody reads.
-  const auto evict = [&](std::deque<ExecPtr>& list) {
-    const auto oldest =
-        std::ranges::find_if(list, [](const ExecPtr& exec) { return exec->followers.empty(); });
-    if (oldest == list.end()) return false;
-    finishedBytes_ -= std::min(finishedBytes_, diskBytes(**oldest, options_.shape));
-    forget(*oldest);
-    list.erase(oldest);
-    return true;
-  };
-  auto& execs = finished_[static_cast<size_t>(Kind::kExec)];
-  auto& processes = finished_[static_cast<size_t>(Kind::kProcess)];
-  while (execs.size() > options_.finishedExecs && evict(execs)) {
+// The oldest ended one that nobody reads, out of the list.
+ExecPtr Sandbox::takeOldest(Kind kind) {
+  auto& list = finished_[static_cast<size_t>(kind)];
+  const auto oldest =
+      std::ranges::find_if(list, [](const ExecPtr& exec) { return exec->followers.empty(); });
+  if (oldest == list.end()) return nullptr;
+  ExecPtr exec = *oldest;
+  list.erase(oldest);
+  finishedBytes_ -= std::min(finishedBytes_, diskBytes(*exec, options_.shape));
+  return exec;
+}
+
+size_t Sandbox::keptRecords(Kind kind) const {
+  return kind == Kind::kExec ? options_.finishedExecs : options_.finishedProcesses;
+}
+
+// With all places for ended ones taken, a new exec takes over the file of the oldest.
+std::string Sandbox::takeRecyclable(Kind kind) {
+  if (finished_[static_cast<size_t>(kind)].size() < keptRecords(kind)) return {};
+  const ExecPtr oldest = takeOldest(kind);
+  if (!oldest) return {};
+  if (diskBytes(*oldest, options_.shape) > kRecycledBytes) {  // the blocks it has would stay taken
+    discard(oldest);
+    return {};
   }
-  while (processes.size() > options_.finishedProcesses && evict(processes)) {
+  forget(oldest);
+  return oldest->id;
+}
+
+void Sandbox::enforceRetention() {
+  const auto discardOldest = [&](Kind kind) {
+    const ExecPtr oldest = takeOldest(kind);
+    if (oldest) discard(oldest);
+    return oldest != nullptr;
+  };
+  const auto& execs = finished_[static_cast<size_t>(Kind::kExec)];
+  const auto& processes = finished_[static_cast<size_t>(Kind::kProcess)];
+  for (const Kind kind : {Kind::kExec, Kind::kProcess}) {
+    while (finished_[static_cast<size_t>(kind)].size() > keptRecords(kind) && discardOldest(kind)) {
+    }
   }
   while (finishedBytes_ > options_.totalLogBytes) {
     const bool processIsOlder =
         execs.empty() ||
         (!processes.empty() && processes.front()->startedAtMs < execs.front()->startedAtMs);
-    if (!evict(processIsOlder ? processes : execs) && !evict(processIsOlder ? execs : processes))
-      break;
+    const Kind older = processIsOlder ? Kind::kProcess : Kind::kExec;
+    const Kind younger = processIsOlder ? Kind::kExec : Kind::kProcess;
+    if (!discardOldest(older) && !discardOldest(younger)) break;
   }
 }
 

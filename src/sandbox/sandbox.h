@@ -124,6 +124,10 @@ class Sandbox {
   void markLost(const ExecPtr& exec);
   void settleGone(const ExecPtr& exec);
   void forget(const ExecPtr& exec);
+  void discard(const ExecPtr& exec);  // with its file
+  ExecPtr takeOldest(Kind kind);
+  std::string takeRecyclable(Kind kind);
+  [[nodiscard]] size_t keptRecords(Kind kind) const;
   void enforceRetention();
   Result<LogReader> openLog(const Exec& exec) const;
   // Tells the keeper how far it may read, if that has moved enough to matter, or in any case.

@@ -16,6 +16,7 @@ TEST(Wire, ASpecComesBackAsItWas) {
   spec.onDisconnect = OnDisconnect::kKeepShort;
   spec.stdinMode = Stdin::kData;
   spec.meta = "{}";
+  spec.recycle = "x-fedcba9876543210";
   Writer out;
   putSpec(out, spec);
   Reader in(out.bytes());
@@ -31,6 +32,7 @@ TEST(Wire, ASpecComesBackAsItWas) {
   EXPECT_EQ(back.onDisconnect, spec.onDisconnect);
   EXPECT_EQ(back.stdinMode, spec.stdinMode);
   EXPECT_EQ(back.meta, spec.meta);
+  EXPECT_EQ(back.recycle, spec.recycle);
 }
 
 TEST(Wire, AnExitRecordComesBackAsItWas) {
