@@ -31,7 +31,8 @@ class ProxyOnly final : public net::Handler {
               .body = body,
               .response = response,
               .path = std::string_view(head.path).substr(3),
-              .query = {}};
+              .query = {},
+              .allowed = {}};
     const auto done = co_await proxy(call, dialer_, ownPort);
     if (done) co_return;
     if (response.begun()) {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/ids.h"
@@ -79,15 +80,18 @@ class CgroupTree : public ProcessTree {
     return launch(plan);
   }
 
+  // Until a look finds nobody new, since a process may fork between being listed and being
+  // signalled.
   void signal(int number) override {
-    const std::string ending = "/" + group_.name + "\n";
-    for (const pid_t pid : members(group_.folder.get())) {
-      const auto pidfd = sys::pidfdOpen(pid);
-      if (!pidfd) continue;
-      // The number may have gone to another process between the listing and the opening.
-      const std::string path = "/proc/" + std::to_string(pid) + "/cgroup";
-      const auto where = sys::readFile(path.c_str());
-      if (where && where->contains(ending)) (void)sys::pidfdSignal(*pidfd, number);
+    std::set<pid_t> reached;
+    bool found = true;
+    for (int look = 0; found && look < kMostLooks; ++look) {
+      found = false;
+      for (const pid_t pid : members(group_.folder.get())) {
+        if (!reached.insert(pid).second) continue;
+        found = true;
+        signalMember(pid, number);
+      }
     }
   }
 
@@ -106,6 +110,14 @@ class CgroupTree : public ProcessTree {
   [[nodiscard]] bool leaderIsOurs() const override { return true; }
 
  private:
+  void signalMember(pid_t pid, int number) const {
+    const auto pidfd = sys::pidfdOpen(pid);
+    if (!pidfd) return;
+    // The number may have gone to another process between the listing and the opening.
+    const auto where = sys::readFile(("/proc/" + std::to_string(pid) + "/cgroup").c_str());
+    if (where && where->contains("/" + group_.name + "\n")) (void)sys::pidfdSignal(*pidfd, number);
+  }
+
   CgroupTrees& owner_;
   Group group_;
   bool empty_ = false;

@@ -15,6 +15,9 @@
 
 namespace cay::sandbox {
 
+// How often a tree is looked through for processes that a signal has not reached yet.
+inline constexpr int kMostLooks = 20;
+
 struct LeaderEnd {
   int status = 0;  // as of waitpid
   Usage usage;

@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <set>
 
 #include "sandbox/descendants.h"
 #include "sandbox/process_tree.h"
@@ -98,10 +99,22 @@ class Minder {
       if (in.get<Note>() == Note::kKill) {
         killAll();
       } else {
-        const int number = in.get<int>();
-        for (const ProcessRef& process : descendantsOf(::getpid())) {
-          (void)signalProcess(process, number);
-        }
+        signalAll(in.get<int>());
+      }
+    }
+  }
+
+  // Until a look finds nobody new, since a process may fork between being listed and being
+  // signalled.
+  void signalAll(int number) {
+    std::set<std::pair<pid_t, uint64_t>> reached;
+    bool found = true;
+    for (int look = 0; found && look < kMostLooks; ++look) {
+      found = false;
+      for (const ProcessRef& process : descendantsOf(::getpid())) {
+        if (!reached.emplace(process.pid, process.startTime).second) continue;
+        found = true;
+        (void)signalProcess(process, number);
       }
     }
   }
