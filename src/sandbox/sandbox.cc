@@ -434,11 +434,13 @@ void Sandbox::settleGone(const ExecPtr& exec) {
   retentionDue_ = true;
   // A moment later, so that no client waits for the removal of old records.
   retentionTimer_.expires_after(kRetentionDelay);
-  retentionTimer_.async_wait([this](boost::system::error_code error) {
-    if (error) return;
-    retentionDue_ = false;
-    enforceRetention();
-  });
+  retentionTimer_.async_wait(
+      [this, alive = std::weak_ptr(alive_)](boost::system::error_code error) {
+        // A timer that has expired calls without an error, even if we are gone by then.
+        if (error || alive.expired()) return;
+        retentionDue_ = false;
+        enforceRetention();
+      });
 }
 
 void Sandbox::forget(const ExecPtr& exec) {

@@ -149,6 +149,7 @@ class Sandbox {
   uint64_t finishedBytes_ = 0;
   net::Timer retentionTimer_;
   bool retentionDue_ = false;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
   std::unordered_map<std::string, std::optional<Fd>> stdinAnswers_;
   net::Event stdinEvent_;
 };
