@@ -80,8 +80,8 @@ void measureRoundTrips(const Settings& settings, Report& report) {
   Samples bareEcho;
   Samples walled;
   Samples http;
-  const int rounds = settings.quick ? 3 : 15;
-  constexpr int kPerRound = 200;
+  const int rounds = settings.quick ? 25 : 125;
+  constexpr int kPerRound = 24;
   for (int warmUp = 0; warmUp < 20; ++warmUp) runEcho(client, echoRequest);
   for (int round = 0; round < rounds; ++round) {
     for (int i = 0; i < kPerRound; ++i) bareTrue.time([] { spawnAndWait({kTrue}); });

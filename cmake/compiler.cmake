@@ -11,8 +11,13 @@ target_compile_definitions(
 target_compile_options(cay_flags INTERFACE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src")
 target_include_directories(cay_flags SYSTEM INTERFACE ${Boost_INCLUDE_DIRS})
 
-# For size: cay-host is copied into every job, and its time goes to system calls, not to its own code.
-set(CMAKE_CXX_FLAGS_RELEASE "-Oz -DNDEBUG")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  # cay-host is copied into every job, so it should be small; but -Os and -Oz cost the path of a command
+  # some 50 us. Less inlining and no loop tricks give most of the size and nearly all of the speed.
+  target_compile_options(cay_flags INTERFACE -fno-vectorize -fno-slp-vectorize -fno-unroll-loops
+                                             "SHELL:-mllvm -inline-threshold=25")
+endif()
 
 if(CAY_SANITIZE)
   target_compile_options(cay_flags INTERFACE -fsanitize=${CAY_SANITIZE} -fno-sanitize-recover=all)

@@ -51,9 +51,11 @@ struct ExecSpec {
   OnDisconnect onDisconnect = OnDisconnect::kKill;
   Stdin stdinMode = Stdin::kNull;
   std::string stdinData;  // with Stdin::kData; travels beside the rest
-  // An older record to be overwritten by this one's, or empty. Files that come and go make ext4
-  // slow: it searches past every inode that was freed in the last minutes.
-  std::string recycle;
+  // The file for its output. With `overwrite` it is that of an older record that nobody needs any
+  // more: files that come and go make ext4 slow, since it searches past every inode freed in the
+  // last minutes.
+  std::string file;
+  bool overwrite = false;
   // For the host alone; the keeper stores it with the output, so that a restarted host finds it
   // again.
   std::string meta;

@@ -68,7 +68,9 @@ std::expected<std::unique_ptr<KeptExec>, StartFailure> KeptExec::start(const Sur
     ours[stream] = std::move(pipe->read);
     theirs[stream] = std::move(pipe->write);
   }
-  auto log = LogWriter::create(around.logFolder, spec.id, around.shape, spec.meta, spec.recycle);
+  auto log = LogWriter::create(
+      around.logFolder, spec.file, around.shape, spec.meta,
+      spec.overwrite ? LogWriter::Existing::kOverwrite : LogWriter::Existing::kRefuse);
   if (!log) return std::unexpected(shortage(log.error()));
 
   std::unique_ptr<KeptExec> exec(new KeptExec(spec, std::move(*log), std::move(*tree)));
@@ -91,7 +93,7 @@ std::expected<std::unique_ptr<KeptExec>, StartFailure> KeptExec::start(const Sur
       record.outputBytes[kStderr] = exec->log_.total(kStderr);
       (void)exec->log_.saveExit(record);
     } else {
-      (void)::unlinkat(around.logFolder, spec.id.c_str(), 0);
+      (void)::unlinkat(around.logFolder, spec.file.c_str(), 0);
     }
     return std::unexpected(std::move(born.error()));
   }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "sandbox/wire.h"
@@ -78,14 +77,13 @@ Kept keptOf(const LogShape& shape, uint64_t total) {
 }
 
 Result<LogWriter> LogWriter::create(int directory, const std::string& name, const LogShape& shape,
-                                    std::string_view meta, const std::string& recycle) {
+                                    std::string_view meta, Existing existing) {
   if (meta.size() > kMaxMetaBytes)
     return fail(Code::kTooLarge, "the command is too long to record");
-  const bool recycled = !recycle.empty() && ::renameat2(directory, recycle.c_str(), directory,
-                                                        name.c_str(), RENAME_NOREPLACE) == 0;
   // Not truncated: what lies behind the new totals is never read, and ext4 writes a file that was
   // truncated and closed to disk at once.
-  CAY_ASSIGN(Fd file, openAt(directory, name, O_WRONLY | (recycled ? 0 : O_CREAT | O_EXCL)));
+  const int flags = O_WRONLY | O_CREAT | (existing == Existing::kRefuse ? O_EXCL : 0);
+  CAY_ASSIGN(Fd file, openAt(directory, name, flags));
   std::string start(kMetaAt, '\0');
   std::memcpy(start.data(), kMagic, sizeof kMagic);
   std::memcpy(start.data() + kShapeAt, &shape.headBytes, sizeof shape.headBytes);

@@ -34,10 +34,10 @@ Kept keptOf(const LogShape& shape, uint64_t total);
 
 class LogWriter {
  public:
-  // Creates `name` in the directory; fails if it exists. The file of `recycle`, a log that nobody
-  // reads any more, is used for it if it is there.
+  // Creates `name` in the directory; fails if it exists, unless it is a log to be overwritten.
+  enum class Existing { kRefuse, kOverwrite };
   static Result<LogWriter> create(int directory, const std::string& name, const LogShape& shape,
-                                  std::string_view meta, const std::string& recycle = {});
+                                  std::string_view meta, Existing existing);
 
   // Appends to a stream; the totals reach the file with the next saveTotals or saveExit. From the
   // first write that fails on, the stream's bytes are only counted.

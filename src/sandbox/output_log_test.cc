@@ -11,6 +11,7 @@
 namespace cay::sandbox {
 namespace {
 
+constexpr auto kRefuse = LogWriter::Existing::kRefuse;
 constexpr LogShape kSmall{.headBytes = 100, .ringBytes = 50};
 
 class OutputLog : public ::testing::Test {
@@ -18,7 +19,7 @@ class OutputLog : public ::testing::Test {
   OutputLog() : folder_(::open(dir_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
 
   LogWriter create() {
-    return LogWriter::create(folder_.get(), "log", kSmall, "meta text").value();
+    return LogWriter::create(folder_.get(), "log", kSmall, "meta text", kRefuse).value();
   }
   LogReader open() { return LogReader::open(folder_.get(), "log").value(); }
 
@@ -101,7 +102,7 @@ TEST_F(OutputLog, TheExitRecordIsThereOnceSaved) {
   EXPECT_EQ(open().meta().value(), "meta text");
 }
 
-TEST_F(OutputLog, ARecycledFileShowsNothingOfItsFormerLife) {
+TEST_F(OutputLog, AnOverwrittenFileShowsNothingOfItsFormerLife) {
   {
     LogWriter old = create();
     old.append(kStdout, "secret");
@@ -109,13 +110,12 @@ TEST_F(OutputLog, ARecycledFileShowsNothingOfItsFormerLife) {
     record.exitCode = 1;
     ASSERT_TRUE(old.saveExit(record));
   }
-  ASSERT_TRUE(LogWriter::create(folder_.get(), "new", kSmall, "m", "log"));
-  EXPECT_FALSE(LogReader::open(folder_.get(), "log"));
-  const LogReader log = LogReader::open(folder_.get(), "new").value();
+  ASSERT_TRUE(
+      LogWriter::create(folder_.get(), "log", kSmall, "m", LogWriter::Existing::kOverwrite));
+  const LogReader log = open();
   EXPECT_FALSE(log.exit().value().has_value());
   EXPECT_EQ(log.counters()->totals.at[kStdout], 0U);
   EXPECT_EQ(log.meta().value(), "m");
-  EXPECT_TRUE(LogWriter::create(folder_.get(), "other", kSmall, "", "never was"));
 }
 
 TEST_F(OutputLog, RefusesWhatIsNoLog) {
@@ -123,8 +123,8 @@ TEST_F(OutputLog, RefusesWhatIsNoLog) {
   const Fd file(::openat(folder_.get(), "other", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_EQ(::write(file.get(), sample(200).data(), 200), 200);
   EXPECT_FALSE(LogReader::open(folder_.get(), "other"));
-  EXPECT_TRUE(LogWriter::create(folder_.get(), "log", kSmall, ""));
-  EXPECT_FALSE(LogWriter::create(folder_.get(), "log", kSmall, ""))
+  EXPECT_TRUE(LogWriter::create(folder_.get(), "log", kSmall, "", kRefuse).has_value());
+  EXPECT_FALSE(LogWriter::create(folder_.get(), "log", kSmall, "", kRefuse))
       << "an existing log is never reused";
 }
 

@@ -3,7 +3,7 @@
 //   lock          held by the host that uses the folder
 //   keeper.sock   where its keeper listens (keeper_protocol.h)
 //   name          a name for what lives outside the folder, such as control groups
-//   execs/<id>    output, meta data and exit record of one exec (output_log.h)
+//   execs/<name>  output, meta data and exit record of one exec (output_log.h)
 #pragma once
 
 #include <string>

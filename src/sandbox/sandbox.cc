@@ -31,6 +31,7 @@ std::string_view prefixOf(Kind kind) {
 
 std::string metaOf(const Exec& exec) {
   json::Object meta;
+  meta["id"] = exec.id;
   meta["started_at_ms"] = exec.startedAtMs;
   meta["tag"] = exec.tag;
   meta["key"] = exec.key;
@@ -51,6 +52,7 @@ void readMeta(std::string_view text, Exec& exec) {
   if (const json::Value* at = meta.if_contains("started_at_ms"); at != nullptr && at->is_int64()) {
     exec.startedAtMs = at->get_int64();
   }
+  exec.id = string("id");
   exec.tag = string("tag");
   exec.key = string("key");
   exec.fingerprint = string("fingerprint");
@@ -112,19 +114,20 @@ Result<> Sandbox::ensureKeeper() {
   return {};
 }
 
-ExecPtr Sandbox::loadRecord(const std::string& id) {
-  const auto log = LogReader::open(options_.state.execs.get(), id);
+ExecPtr Sandbox::loadRecord(const std::string& file) {
+  const auto log = LogReader::open(options_.state.execs.get(), file);
   if (!log) return nullptr;
   const auto meta = log->meta();
   const auto counters = log->counters();
   auto exit = log->exit();
   if (!meta || !counters || !exit) return nullptr;
   auto exec = std::make_shared<Exec>();
-  exec->id = id;
-  exec->kind = isId("p", id) ? Kind::kProcess : Kind::kExec;
+  readMeta(*meta, *exec);
+  if (!isId("x", exec->id) && !isId("p", exec->id)) return nullptr;
+  exec->file = file;
+  exec->kind = isId("p", exec->id) ? Kind::kProcess : Kind::kExec;
   exec->announced = true;
   exec->recovered = true;
-  readMeta(*meta, *exec);
   exec->totals = counters->totals;
   exec->lostFrom = counters->lostFrom;
   exec->exit = std::move(*exit);
@@ -138,15 +141,15 @@ void Sandbox::loadRecords() {
   if (!listing) return;
   std::vector<ExecPtr> ended;
   while (const dirent* entry = ::readdir(listing.get())) {
-    const std::string id = entry->d_name;
-    if (!isId("x", id) && !isId("p", id)) continue;
-    const ExecPtr exec = loadRecord(id);
+    const std::string file = entry->d_name;
+    if (!isId("x", file) && !isId("p", file)) continue;
+    const ExecPtr exec = loadRecord(file);
     if (!exec) {
-      (void)::unlinkat(options_.state.execs.get(), id.c_str(),
+      (void)::unlinkat(options_.state.execs.get(), file.c_str(),
                        0);  // half made when its keeper died
       continue;
     }
-    execs_[id] = exec;
+    execs_[exec->id] = exec;
     if (!exec->key.empty()) byKey_[exec->key] = exec;
     if (exec->exit) ended.push_back(exec);
   }
@@ -178,7 +181,10 @@ net::Task<Result<Sandbox::Started>> Sandbox::start(StartRequest request) {
     exec->fingerprint = std::move(request.fingerprint);
     spec.id = exec->id;
     spec.meta = metaOf(*exec);
-    spec.recycle = takeRecyclable(spec.kind);
+    exec->file = takeRecyclable(spec.kind);
+    spec.overwrite = !exec->file.empty();
+    if (exec->file.empty()) exec->file = exec->id;
+    spec.file = exec->file;
     execs_[exec->id] = exec;
     if (!exec->key.empty()) byKey_[exec->key] = exec;
   }
@@ -418,7 +424,7 @@ void Sandbox::markLost(const ExecPtr& exec) {
       }
     }
     std::ranges::copy(exec->totals.at, record.outputBytes);
-    (void)writeLostExit(options_.state.execs.get(), exec->id, record);
+    (void)writeLostExit(options_.state.execs.get(), exec->file, record);
     exec->exit = std::move(record);
   }
   settleGone(exec);
@@ -452,7 +458,7 @@ void Sandbox::forget(const ExecPtr& exec) {
 
 void Sandbox::discard(const ExecPtr& exec) {
   forget(exec);
-  (void)::unlinkat(options_.state.execs.get(), exec->id.c_str(), 0);
+  (void)::unlinkat(options_.state.execs.get(), exec->file.c_str(), 0);
 }
 
 // The oldest ended one that nobody reads, out of the list.
@@ -481,7 +487,7 @@ std::string Sandbox::takeRecyclable(Kind kind) {
     return {};
   }
   forget(oldest);
-  return oldest->id;
+  return oldest->file;
 }
 
 void Sandbox::enforceRetention() {
@@ -507,7 +513,7 @@ void Sandbox::enforceRetention() {
 }
 
 Result<LogReader> Sandbox::openLog(const Exec& exec) const {
-  return LogReader::open(options_.state.execs.get(), exec.id);
+  return LogReader::open(options_.state.execs.get(), exec.file);
 }
 
 uint64_t Sandbox::windowBytes() const {

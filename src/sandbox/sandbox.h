@@ -29,6 +29,7 @@ class Follower;
 // What the host knows of one exec.
 struct Exec {
   std::string id;
+  std::string file;  // its output log, below the state folder's execs
   Kind kind = Kind::kExec;
   int32_t pid = 0;  // 0 until it runs
   int64_t startedAtMs = 0;
@@ -116,7 +117,7 @@ class Sandbox {
 
   Sandbox(boost::asio::io_context& io, Options options);
   void loadRecords();
-  ExecPtr loadRecord(const std::string& id);
+  ExecPtr loadRecord(const std::string& file);
   KeeperLink::Callbacks callbacks();
   Result<> ensureKeeper();
   void onPacket(const sys::Packet& packet);

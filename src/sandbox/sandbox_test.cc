@@ -319,7 +319,8 @@ TEST_P(SandboxTest, OldRecordsMakeRoomForNewOnes) {
   EXPECT_TRUE(
       eventually([&] { return loop_->call([&] { return sandbox_->find(ids[0]); }) == nullptr; }));
   EXPECT_NE(loop_->call([&] { return sandbox_->find(ids.back()); }), nullptr);
-  EXPECT_FALSE(std::filesystem::exists(dir_.path() / "state" / "execs" / ids[0]));
+  const std::filesystem::directory_iterator files(dir_.path() / "state" / "execs");
+  EXPECT_LE(std::distance(begin(files), end(files)), 6);
 }
 
 TEST_P(SandboxTest, TwoHostsCannotShareAStateFolder) {

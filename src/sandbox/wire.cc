@@ -80,7 +80,7 @@ void putSpec(Writer& out, const ExecSpec& spec) {
   putList(out, spec.argv);
   putList(out, spec.env);
   out.put(spec.cwd).put(spec.timeoutMs).put(spec.onDisconnect).put(spec.stdinMode);
-  out.put(spec.recycle).put(spec.meta);
+  out.put(spec.file).put(spec.overwrite).put(spec.meta);
 }
 
 ExecSpec getSpec(Reader& in) {
@@ -93,7 +93,8 @@ ExecSpec getSpec(Reader& in) {
   spec.timeoutMs = in.get<int64_t>();
   spec.onDisconnect = in.get<OnDisconnect>();
   spec.stdinMode = in.get<Stdin>();
-  spec.recycle = in.text();
+  spec.file = in.text();
+  spec.overwrite = in.get<bool>();
   spec.meta = in.text();
   return spec;
 }

@@ -16,7 +16,8 @@ TEST(Wire, ASpecComesBackAsItWas) {
   spec.onDisconnect = OnDisconnect::kKeepShort;
   spec.stdinMode = Stdin::kData;
   spec.meta = "{}";
-  spec.recycle = "x-fedcba9876543210";
+  spec.file = "x-fedcba9876543210";
+  spec.overwrite = true;
   Writer out;
   putSpec(out, spec);
   Reader in(out.bytes());
@@ -32,7 +33,8 @@ TEST(Wire, ASpecComesBackAsItWas) {
   EXPECT_EQ(back.onDisconnect, spec.onDisconnect);
   EXPECT_EQ(back.stdinMode, spec.stdinMode);
   EXPECT_EQ(back.meta, spec.meta);
-  EXPECT_EQ(back.recycle, spec.recycle);
+  EXPECT_EQ(back.file, spec.file);
+  EXPECT_TRUE(back.overwrite);
 }
 
 TEST(Wire, AnExitRecordComesBackAsItWas) {
