@@ -185,11 +185,28 @@ class Host:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait(10)
-        for pid in self.processes():
+        left = self.processes()
+        for pid in left:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        if left:
+            self._remove_groups()
+
+    def _remove_groups(self) -> None:
+        """The control groups that nobody is left to remove. The state folder knows their name."""
+        try:
+            name = (self.state / "name").read_text().strip()
+        except OSError:
+            return
+        for top in Path("/sys/fs/cgroup").glob(f"**/{name}") if name else ():
+            for folder, _, _ in os.walk(top, topdown=False):
+                try:
+                    wait_until(lambda f=folder: Path(f, "cgroup.procs").read_text() == "", 2)
+                    os.rmdir(folder)
+                except (OSError, AssertionError):
+                    pass
 
     def processes(self) -> list[int]:
         """Everything that runs because of this host: it carries the mark or holds files of its state."""

@@ -57,6 +57,12 @@ class Host {
       : config_(config), environment_(std::move(environment)), activity_(monotonicMs()) {}
 
   int run() {
+    // Before anything is started, so that no moment is left in which a signal would just kill us.
+    stopSignals_.async_wait([this](boost::system::error_code error, int number) {
+      if (error) return;
+      why_ = std::string("signal ") + ::sigabbrev_np(number);
+      told_.notifyAll();
+    });
     asio::co_spawn(io_, reapChildren(), asio::detached);
     asio::co_spawn(io_, main(), [this](const std::exception_ptr&, int code) {
       exitCode_ = code;
@@ -73,8 +79,8 @@ class Host {
       std::fprintf(stderr, "cay-host: %s\n", result.error().message.c_str());
       co_return kExitFailure;
     }
-    const std::string why = co_await untilTold();
-    log(Level::kInfo, "stopping", {{"reason", why}});
+    co_await untilTold();
+    log(Level::kInfo, "stopping", {{"reason", why_}});
     server_->stop();
     co_await sandbox_->shutdown();
     const int64_t until = monotonicMs() + kDrainPatience.count();
@@ -126,23 +132,14 @@ class Host {
     co_return Result<>();
   }
 
-  net::Task<std::string> untilTold() {
-    SignalSet signals(io_.get_executor(), SIGTERM, SIGINT);
-    std::string why;
-    net::Event told;
-    signals.async_wait([&](boost::system::error_code error, int number) {
-      if (error) return;
-      why = std::string("signal ") + ::sigabbrev_np(number);
-      told.notifyAll();
-    });
-    while (why.empty()) {
-      co_await told.wait(config_.idleTimeoutMs > 0 ? kIdleCheckEvery : net::Event::kForever);
+  net::Task<> untilTold() {
+    while (why_.empty()) {
+      co_await told_.wait(config_.idleTimeoutMs > 0 ? kIdleCheckEvery : net::Event::kForever);
       const int64_t quiet = activity_.quietMs(monotonicMs(), sandbox_->running());
-      if (why.empty() && config_.idleTimeoutMs > 0 && quiet >= config_.idleTimeoutMs) {
-        why = "idle for " + std::to_string(quiet / 1000) + " s";
+      if (why_.empty() && config_.idleTimeoutMs > 0 && quiet >= config_.idleTimeoutMs) {
+        why_ = "idle for " + std::to_string(quiet / 1000) + " s";
       }
     }
-    co_return why;
   }
 
   // Our own child is the keeper; as PID 1 of a container every orphan becomes ours too.
@@ -159,6 +156,9 @@ class Host {
   const Config& config_;
   std::vector<std::string> environment_;
   asio::io_context io_{1};
+  SignalSet stopSignals_{io_.get_executor(), SIGTERM, SIGINT};
+  std::string why_;  // why it stops
+  net::Event told_;
   net::WorkerPool workers_{kWorkers};
   Activity activity_;
   std::unique_ptr<sandbox::Sandbox> sandbox_;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -27,6 +28,11 @@ Answer probeByRead(int file, uint64_t offset) {
 
 // For file systems without RWF_NOWAIT, overlayfs among them.
 bool isResident(int file, uint64_t offset, size_t length) {
+  struct stat info{};
+  const bool sized = ::fstat(file, &info) == 0;
+  const auto size = static_cast<uint64_t>(info.st_size);
+  if (!sized || offset >= size) return true;  // past the end there is nothing to wait for
+  length = std::min<uint64_t>(length, size - offset);
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const uint64_t start = offset - offset % page;
   const size_t span = length + static_cast<size_t>(offset - start);

@@ -1,5 +1,6 @@
 #include "sandbox/descendants.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@ namespace {
 
 TEST(Descendants, FindsGrandchildrenAndSignalsExactlyThem) {
   int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     const pid_t grandchild = ::fork();
