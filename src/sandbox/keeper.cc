@@ -223,7 +223,8 @@ void Keeper::onSignals() {
   const int64_t now = monotonicMs();
   while (const auto pid = sys::peekEndedChild()) {
     const auto known = byPid_.find(*pid);
-    const sys::IoCounts io = known != byPid_.end() ? sys::ioCounts(*pid) : sys::IoCounts{};
+    const auto io = known != byPid_.end() ? execs_.at(known->second).exec->ioCounts()
+                                          : sys::IoCounter::Counts{};
     const auto ended = sys::reap(*pid);
     if (!ended) break;
     if (known == byPid_.end()) continue;  // an orphan of some exec, or a minder

@@ -99,6 +99,7 @@ std::expected<std::unique_ptr<KeptExec>, StartFailure> KeptExec::start(const Sur
   }
   exec->pid_ = born->pid;
   exec->pidfd_ = std::move(born->pidfd);
+  if (exec->tree_->leaderIsOurs()) exec->io_ = sys::IoCounter(exec->pid_);
   for (int stream = 0; stream < kStreams; ++stream) exec->pipes_[stream] = std::move(ours[stream]);
   exec->stdin_ = std::move(input->ours);
   if (spec.stdinMode == Stdin::kData) {

@@ -50,6 +50,7 @@ class KeptExec {
   [[nodiscard]] ProcessTree& tree() { return *tree_; }
   [[nodiscard]] const Offsets& totals() const { return log_.totals(); }
   [[nodiscard]] const Offsets& lostFrom() const { return log_.lostFrom(); }
+  [[nodiscard]] sys::IoCounter::Counts ioCounts() const { return io_.read(); }
   [[nodiscard]] bool leaderRuns() const { return !leaderEnd_.has_value(); }
 
   // Output. A pipe is to be watched while wantsRead() says so.
@@ -97,6 +98,7 @@ class KeptExec {
   uint64_t oomAtStart_ = 0;
   pid_t pid_ = -1;
   Fd pidfd_;
+  sys::IoCounter io_;
   Fd pipes_[kStreams];
   Offsets limits_{{kNoLimit, kNoLimit}};
   Fd stdin_;

@@ -58,6 +58,6 @@ class ProcessTrees {
 Result<std::unique_ptr<ProcessTrees>> cgroupTrees(const std::string& name);
 std::unique_ptr<ProcessTrees> subreaperTrees();
 
-Usage usageOf(const rusage& usage, const sys::IoCounts& io);
+Usage usageOf(const rusage& usage, const sys::IoCounter::Counts& io);
 
 }  // namespace cay::sandbox

@@ -151,6 +151,16 @@ TEST_P(SandboxTest, OutputAndExitAreWhole) {
   }
 }
 
+TEST_P(SandboxTest, WhatItUsedIsTold) {
+  const Usage usage = run(request("head -c 5000000 /dev/zero | wc -c; "
+                                  "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"))
+                          .exit.usage;
+  EXPECT_GE(usage.readBytes, 10'000'000U) << "by head and by wc";
+  EXPECT_GE(usage.writeBytes, 5'000'000U);
+  EXPECT_GT(usage.userMs + usage.systemMs, 0U);
+  EXPECT_GT(usage.maxRssBytes, 0U);
+}
+
 TEST_P(SandboxTest, MoreOutputThanTheLogHoldsReachesAReaderWhole) {
   TearDown();
   open({.headBytes = 8192, .ringBytes = 8192});

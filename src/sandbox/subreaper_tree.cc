@@ -35,6 +35,7 @@ class Minder {
     ::prctl(PR_SET_NAME, "cay-minder");
     start(plan);
     closeAllButKeeper();
+    leaderIo_ = sys::IoCounter(leader_);
     sigset_t childSignal;
     ::sigemptyset(&childSignal);
     ::sigaddset(&childSignal, SIGCHLD);
@@ -78,7 +79,7 @@ class Minder {
   // False when no child is left, so that nothing can come any more.
   bool reapAll() {
     while (const auto pid = sys::peekEndedChild()) {
-      const sys::IoCounts io = *pid == leader_ ? sys::ioCounts(*pid) : sys::IoCounts{};
+      const auto io = *pid == leader_ ? leaderIo_.read() : sys::IoCounter::Counts{};
       const auto ended = sys::reap(*pid);
       if (!ended || ended->pid != leader_) continue;
       Writer note;
@@ -131,6 +132,7 @@ class Minder {
 
   int keeper_;
   pid_t leader_ = -1;
+  sys::IoCounter leaderIo_;
 };
 
 class SubreaperTree : public ProcessTree {
@@ -210,7 +212,7 @@ std::unique_ptr<ProcessTrees> subreaperTrees() {
   return std::make_unique<SubreaperTrees>();
 }
 
-Usage usageOf(const rusage& usage, const sys::IoCounts& io) {
+Usage usageOf(const rusage& usage, const sys::IoCounter::Counts& io) {
   const auto millis = [](const timeval& time) {
     return static_cast<uint64_t>(time.tv_sec) * 1000 + static_cast<uint64_t>(time.tv_usec) / 1000;
   };

@@ -124,13 +124,14 @@ std::optional<Ended> reap(pid_t pid) {
   return ended;
 }
 
-IoCounts ioCounts(pid_t pid) {
-  IoCounts counts;
-  const std::string path = "/proc/" + std::to_string(pid) + "/io";
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return counts;
+IoCounter::IoCounter(pid_t pid)
+    : file_(::open(("/proc/" + std::to_string(pid) + "/io").c_str(), O_RDONLY | O_CLOEXEC)) {}
+
+IoCounter::Counts IoCounter::read() const {
+  Counts counts;
+  if (!file_.valid()) return counts;
   char text[512];
-  const ssize_t length = ::read(file.get(), text, sizeof text);
+  const ssize_t length = ::pread(file_.get(), text, sizeof text, 0);
   if (length <= 0) return counts;
   const std::string_view all(text, static_cast<size_t>(length));
   const auto field = [&](std::string_view name) {

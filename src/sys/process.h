@@ -48,11 +48,21 @@ std::optional<pid_t> peekEndedChild();
 std::optional<Ended> reap(pid_t pid);
 
 // What a process has read and written so far, by system calls, with what its reaped children did.
-// Works on a zombie too; zeros where the kernel does not count.
-struct IoCounts {
-  uint64_t readBytes = 0;
-  uint64_t writtenBytes = 0;
+// To be opened while the process lives: of a zombie only root may open it. Reading works until it
+// is reaped; zeros where the kernel does not count.
+class IoCounter {
+ public:
+  struct Counts {
+    uint64_t readBytes = 0;
+    uint64_t writtenBytes = 0;
+  };
+
+  IoCounter() = default;
+  explicit IoCounter(pid_t pid);
+  [[nodiscard]] Counts read() const;
+
+ private:
+  Fd file_;
 };
-IoCounts ioCounts(pid_t pid);
 
 }  // namespace cay::sys
