@@ -30,6 +30,7 @@ double perSecond(size_t threads, double seconds, const MakeWork& makeWork) {
 
 void measureCommandsPerSecond(const Settings& settings, Report& report) {
   const HostProcess host(settings.host);
+  host.fillRecords();
   const std::string request = host.execRequest(R"({"cmd":["/bin/true"]})");
   const double seconds = settings.quick ? 0.5 : 2;
   const int rounds = settings.quick ? 1 : 3;

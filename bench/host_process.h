@@ -31,6 +31,9 @@ class HostProcess {
   [[nodiscard]] std::string folder() const { return files_.path().string(); }
 
   [[nodiscard]] std::string execRequest(std::string_view body) const;
+  // Runs so many commands that the host has as many records as it keeps: from then on a new one
+  // takes over the file of an old one.
+  void fillRecords() const;
 
  private:
   void awaitListening();

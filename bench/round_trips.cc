@@ -64,6 +64,7 @@ void addOther(Report& report, const std::string& what, const Samples& samples,
 void measureRoundTrips(const Settings& settings, Report& report) {
   progress("round trips of single commands");
   const HostProcess host(settings.host);
+  host.fillRecords();
   EchoServer echoServer(kEchoAnswer);
   Client client(host.port());
   Client echoClient(echoServer.port());
@@ -80,9 +81,8 @@ void measureRoundTrips(const Settings& settings, Report& report) {
   Samples bareEcho;
   Samples walled;
   Samples http;
-  const int rounds = settings.quick ? 25 : 125;
-  constexpr int kPerRound = 24;
-  for (int warmUp = 0; warmUp < 20; ++warmUp) runEcho(client, echoRequest);
+  const int rounds = settings.quick ? 3 : 15;
+  constexpr int kPerRound = 200;
   for (int round = 0; round < rounds; ++round) {
     for (int i = 0; i < kPerRound; ++i) bareTrue.time([] { spawnAndWait({kTrue}); });
     for (int i = 0; i < kPerRound; ++i) execTrue.time([&] { runTrue(client, trueRequest); });
