@@ -10,7 +10,7 @@ namespace {
 using sandbox::Kind;
 using sandbox::OnDisconnect;
 
-const ExecDefaults kDefaults{.env = {"PATH=/bin", "A=old"}, .cwd = "/work"};
+const ExecDefaults kDefaults{.env = {"PATH=/bin", "A=old"}, .cwd = "/start"};
 
 Result<ExecRequest> parse(std::string_view body, Kind kind = Kind::kExec,
                           std::string_view key = "") {
@@ -83,8 +83,8 @@ TEST(ExecRequest, TimesAndFolders) {
   EXPECT_EQ(parse(R"({"cmd":"a","timeout":1.5})")->start.spec.timeoutMs, 1500);
   EXPECT_EQ(parse(R"({"cmd":"a","timeout":0.0001})")->start.spec.timeoutMs, 1);
   EXPECT_GT(parse(R"({"cmd":"a","timeout":1e18})")->start.spec.timeoutMs, 1'000'000'000);
-  EXPECT_EQ(parse(R"({"cmd":"a"})")->start.spec.cwd, "/work");
-  EXPECT_EQ(parse(R"({"cmd":"a","cwd":"sub"})")->start.spec.cwd, "/work/sub");
+  EXPECT_EQ(parse(R"({"cmd":"a"})")->start.spec.cwd, "/start");
+  EXPECT_EQ(parse(R"({"cmd":"a","cwd":"sub"})")->start.spec.cwd, "/start/sub");
   EXPECT_EQ(parse(R"({"cmd":"a","cwd":"/x"})")->start.spec.cwd, "/x");
 }
 
