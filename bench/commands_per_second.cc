@@ -35,7 +35,8 @@ void measureCommandsPerSecond(const Settings& settings, Report& report) {
   const double seconds = settings.quick ? 0.5 : 2;
   const int rounds = settings.quick ? 1 : 3;
   for (const size_t clients : {1, 16, 64}) {
-    progress("commands per second, " + std::to_string(clients) + " clients");
+    const std::string who = std::to_string(clients) + (clients == 1 ? " client" : " clients");
+    progress("commands per second, " + who);
     Samples exec;
     Samples bare;
     for (int round = 0; round < rounds; ++round) {
@@ -44,7 +45,7 @@ void measureCommandsPerSecond(const Settings& settings, Report& report) {
         return [&, client = Client(host.port())]() mutable { client.ask(request); };
       }));
     }
-    report.add("commands/s, " + std::to_string(clients) + " clients", decimal(exec.median(), 0))
+    report.add("commands/s, " + who, decimal(exec.median(), 0))
         .beside(decimal(bare.median(), 0) + " posix_spawn, as many threads",
                 exec.median() / bare.median());
   }
