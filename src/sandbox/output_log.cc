@@ -1,7 +1,6 @@
 #include "sandbox/output_log.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -173,11 +172,6 @@ Result<std::string> LogReader::meta() const {
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > kMaxMetaBytes) return fail(Code::kInternal, "output log has a broken header");
   return readExactly(file_.get(), kMetaAt + sizeof length, length);
-}
-
-uint64_t LogReader::diskBytes() const {
-  struct stat info{};
-  return ::fstat(file_.get(), &info) == 0 ? static_cast<uint64_t>(info.st_blocks) * 512 : 0;
 }
 
 Result<> writeLostExit(int directory, const std::string& name, const ExitRecord& record) {

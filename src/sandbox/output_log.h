@@ -80,8 +80,6 @@ class LogReader {
   [[nodiscard]] Result<std::optional<ExitRecord>> exit() const;
   [[nodiscard]] Result<std::string> meta() const;
   [[nodiscard]] const LogShape& shape() const { return shape_; }
-  // Bytes on disk.
-  [[nodiscard]] uint64_t diskBytes() const;
 
  private:
   LogReader(Fd file, LogShape shape) : file_(std::move(file)), shape_(shape) {}
