@@ -3,7 +3,6 @@
 // Holds: what the parser accepts is written as ASCII that parses back to the same value; what is
 // refused is refused as invalid, with words; an accepted command can be handed to execve as it is.
 #include <algorithm>
-#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -47,19 +46,9 @@ bool same(const json::Value& a, const json::Value& b) {
   return a == b;
 }
 
-// A number too large for a double is read as infinity, which JSON has no words for.
-bool isFinite(const json::Value& value) {
-  if (value.is_double()) return std::isfinite(value.get_double());
-  if (value.is_array()) return std::ranges::all_of(value.get_array(), isFinite);
-  if (!value.is_object()) return true;
-  return std::ranges::all_of(value.get_object(),
-                             [](const auto& member) { return isFinite(member.value()); });
-}
-
 void checkRoundTrip(std::string_view text) {
   const auto value = json::parse(text);
   if (!value) return requireRefusal(value);
-  if (!isFinite(*value)) return;
   const std::string written = json::serialize(*value);
   require(std::ranges::all_of(written, [](char c) { return c >= 0x20 && c < 0x7F; }));
   const auto back = json::parse(written);

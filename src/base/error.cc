@@ -54,11 +54,6 @@ Code codeOf(int err) {
 
 }  // namespace
 
-std::string_view errnoName(int err) {
-  const char* name = ::strerrorname_np(err);
-  return name != nullptr ? name : "E?";
-}
-
 std::string errnoText(int err) {
   const char* text = ::strerrordesc_np(err);
   return text != nullptr ? text : "unknown error " + std::to_string(err);

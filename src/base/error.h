@@ -52,8 +52,7 @@ inline std::unexpected<Error> failSys(std::string_view what, int err) {
   return std::unexpected<Error>(sysError(what, err));
 }
 
-// The symbolic name of an errno ("ENOENT") and its sentence ("No such file or directory").
-std::string_view errnoName(int err);
+// The sentence of an errno, e.g. "No such file or directory".
 std::string errnoText(int err);
 
 }  // namespace cay

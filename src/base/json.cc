@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -81,6 +82,15 @@ bool isAscii(char c) {
   return (static_cast<unsigned char>(c) & 0x80) == 0;
 }
 
+// A number too large for a double is read as infinity, which JSON has no words for.
+bool isFinite(const Value& value) {
+  if (value.is_double()) return std::isfinite(value.get_double());
+  if (value.is_array()) return std::ranges::all_of(value.get_array(), isFinite);
+  if (!value.is_object()) return true;
+  return std::ranges::all_of(value.get_object(),
+                             [](const auto& member) { return isFinite(member.value()); });
+}
+
 }  // namespace
 
 Result<Value> parse(std::string_view text) {
@@ -91,7 +101,11 @@ Result<Value> parse(std::string_view text) {
   size_t used = parser.write_some(text.data(), text.size(), error);
   if (!error && used < text.size()) error = boost::json::error::extra_data;
   if (!error) parser.finish(error);
-  if (!error) return parser.release();
+  if (!error) {
+    Value value = parser.release();
+    if (!isFinite(value)) return fail(Code::kInvalid, "bad JSON: a number is too large");
+    return value;
+  }
   used = std::min(used, text.size());
   size_t line = 1;
   size_t column = 1;

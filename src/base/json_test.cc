@@ -22,6 +22,15 @@ TEST(Json, ErrorsSayWhere) {
   EXPECT_FALSE(parse(std::string(1000, '[')));
 }
 
+TEST(Json, NumbersThatNoDoubleHoldsAreRefused) {
+  EXPECT_TRUE(parse("1e308"));
+  for (const char* text : {"1e400", "-1e400", R"({"env":{"A":[1e999]}})"}) {
+    const auto bad = parse(text);
+    ASSERT_FALSE(bad) << text;
+    EXPECT_EQ(bad.error().code, Code::kInvalid);
+  }
+}
+
 TEST(Json, OutputIsAsciiOnly) {
   // U+2028, U+0085 and U+1F600 would split or leave the ASCII range.
   EXPECT_EQ(asString("a\xE2\x80\xA8"
