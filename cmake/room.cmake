@@ -1,6 +1,7 @@
-# cay_room(<name> SOURCES ... [TESTS ...] [USES room ...] [ASIO])
+# cay_room(<name> [USES room ...] [ASIO])
 #
-# One library per folder below src/, named cay::<name>, and one test program <name>_test beside it.
+# One library per folder below src/, named cay::<name>, of all its .cc files, and one test program
+# <name>_test of those that end in _test.cc.
 # ASIO: the room's sources see Asio, so they share its precompiled header (a coroutine file costs
 # 10-25 s to compile without it).
 add_library(cay_asio_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/asio_pch.cc)
@@ -8,7 +9,11 @@ target_link_libraries(cay_asio_pch PRIVATE cay_flags)
 target_precompile_headers(cay_asio_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/asio_pch.h)
 
 function(cay_room name)
-  cmake_parse_arguments(ROOM "ASIO" "" "SOURCES;TESTS;USES" ${ARGN})
+  cmake_parse_arguments(ROOM "ASIO" "" "USES" ${ARGN})
+  file(GLOB ROOM_SOURCES CONFIGURE_DEPENDS *.cc)
+  set(ROOM_TESTS ${ROOM_SOURCES})
+  list(FILTER ROOM_SOURCES EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER ROOM_TESTS INCLUDE REGEX "_test\\.cc$")
   add_library(cay_${name} STATIC ${ROOM_SOURCES})
   add_library(cay::${name} ALIAS cay_${name})
   target_link_libraries(cay_${name} PUBLIC cay_flags)

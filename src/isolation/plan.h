@@ -1,0 +1,52 @@
+// What is to stand around one sandbox: everything that its keeper must know to raise the walls.
+// Written by the host, carried by the nursery, read by the keeper.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cay::isolation {
+
+// How much the machine lets us do.
+enum class Mode : uint8_t {
+  kFull,          // root with CAP_SYS_ADMIN: namespaces, idmapped layers, 65536 ids for each sandbox
+  kUnprivileged,  // an ordinary user with user namespaces: the same with one id
+  kRestricted,    // no namespaces: a uid of its own, Landlock, seccomp, rlimits
+};
+
+enum class Network : uint8_t {
+  kHost,  // the host's, without binding TCP ports
+  kNone,  // a loopback of its own
+};
+
+// One overlay of a sandbox's root.
+struct Overlay {
+  std::string at;                   // where it is mounted inside: "/", "/usr"
+  std::vector<std::string> lowers;  // directories of the host, topmost first, without submounts
+  bool operator==(const Overlay&) const = default;
+};
+
+// 0: no limit.
+struct Limits {
+  uint64_t memoryBytes = 0;
+  uint64_t pids = 0;
+  uint32_t milliCpus = 0;
+  uint64_t diskBytes = 0;
+  bool operator==(const Limits&) const = default;
+};
+
+inline constexpr uint32_t kIdsPerSandbox = 65536;  // in full mode; 1 in the others
+
+struct Plan {
+  std::string id;  // of the sandbox: its folder below sandboxes/ in the state folder
+  Mode mode = Mode::kFull;
+  Network network = Network::kHost;
+  uint32_t slot = 0;          // names its limit groups
+  uint32_t firstUid = 0;      // of the host; what uid 0 inside is (full), what commands are (restricted)
+  std::vector<Overlay> root;  // in mount order; empty in restricted mode
+  Limits limits;
+  bool operator==(const Plan&) const = default;
+};
+
+}  // namespace cay::isolation
