@@ -221,4 +221,14 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> out;
+  while (true) {
+    const size_t end = text.find(at);
+    out.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return out;
+    text.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace cay

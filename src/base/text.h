@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cay {
 
@@ -45,5 +46,8 @@ std::string quoted(std::string_view text, size_t limit = 200);
 
 bool equalIgnoreCase(std::string_view a, std::string_view b);
 std::string_view trim(std::string_view text);
+
+// "a,b," as a, b and an empty text.
+std::vector<std::string_view> split(std::string_view text, char at);
 
 }  // namespace cay

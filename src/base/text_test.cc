@@ -93,5 +93,10 @@ TEST(Text, CaseAndSpace) {
   EXPECT_EQ(trim(" \ta b\t "), "a b");
 }
 
+TEST(Text, SplitsAtEverySeparator) {
+  EXPECT_EQ(split("a,b,", ','), (std::vector<std::string_view>{"a", "b", ""}));
+  EXPECT_EQ(split("", ','), (std::vector<std::string_view>{""}));
+}
+
 }  // namespace
 }  // namespace cay

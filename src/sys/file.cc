@@ -1,6 +1,5 @@
 #include "sys/file.h"
 
-#include <dirent.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,10 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstring>
-#include <memory>
 
 #include "base/text.h"
+#include "sys/directory_stream.h"
 #include "sys/uapi_fs.h"
 
 namespace cay::sys {
@@ -34,9 +32,6 @@ Result<> done(std::string_view what, Call call) {
 std::string subject(std::string_view call, const char* path) {
   return std::string(call).append(" ").append(quoted(path));
 }
-
-// What getdents64 fills in: the kernel's layout, which glibc's dirent64 shares.
-using RawEntry = struct dirent64;
 
 }  // namespace
 
@@ -70,6 +65,12 @@ Result<Stat> statAt(int dir, const char* name, int flags) {
   return result;
 }
 
+bool isMountPoint(int dir, const char* name) {
+  struct statx result{};
+  if (::statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &result) == -1) return false;
+  return (result.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
 int64_t mtimeMs(const Stat& stat) {
   return int64_t{stat.st_mtim.tv_sec} * 1000 + stat.st_mtim.tv_nsec / 1'000'000;
 }
@@ -82,21 +83,13 @@ int64_t birthNs(int fd) {
 }
 
 Result<std::vector<DirEntry>> readDirectory(int dir) {
-  constexpr size_t kBufferBytes = size_t{64} << 10;
-  const auto buffer = std::make_unique<RawEntry[]>(kBufferBytes / sizeof(RawEntry) + 1);
-  auto* const bytes = reinterpret_cast<char*>(buffer.get());
-  CAY_TRY(done("lseek", [&] { return ::lseek(dir, 0, SEEK_SET); }));
+  DirectoryStream stream(dir);
+  CAY_TRY(stream.rewind());
   std::vector<DirEntry> entries;
   for (;;) {
-    const long got = retrying([&] { return ::syscall(SYS_getdents64, dir, bytes, kBufferBytes); });
-    if (got == -1) return failSys("getdents64", errno);
-    if (got == 0) return entries;
-    for (long at = 0; at < got;) {
-      const auto* entry = reinterpret_cast<const RawEntry*>(bytes + at);
-      at += entry->d_reclen;
-      const std::string_view name(entry->d_name);
-      if (name != "." && name != "..") entries.push_back({std::string(name), entry->d_type});
-    }
+    CAY_ASSIGN(const auto entry, stream.next());
+    if (!entry) return entries;
+    entries.push_back({entry->name, entry->type});
   }
 }
 

@@ -26,6 +26,8 @@ using Stat = struct stat;
 Result<Stat> statFd(int fd);
 // Does not follow a link at the end unless `flags` lacks AT_SYMLINK_NOFOLLOW.
 Result<Stat> statAt(int dir, const char* name, int flags = AT_SYMLINK_NOFOLLOW);
+// True if something is mounted at the name; unknown, and so false, before Linux 5.8.
+bool isMountPoint(int dir, const char* name);
 int64_t mtimeMs(const Stat& stat);
 // When the file was created, in nanoseconds; 0 where the file system does not know.
 int64_t birthNs(int fd);

@@ -23,9 +23,20 @@ bool setFsGid(gid_t gid) {
   return static_cast<gid_t>(::syscall(SYS_setfsgid, -1)) == gid;
 }
 
-Identity current() {
+// These take the file system's ids with them. The real and saved ids stay, so that there is a way
+// back and nobody else may signal or trace the thread.
+bool setUid(const Identity& to) {
+  return to.effective ? ::syscall(SYS_setresuid, -1, to.uid, -1) == 0 : setFsUid(to.uid);
+}
+
+bool setGid(const Identity& to) {
+  return to.effective ? ::syscall(SYS_setresgid, -1, to.gid, -1) == 0 : setFsGid(to.gid);
+}
+
+Identity current(bool effective) {
   return {.uid = static_cast<uid_t>(::syscall(SYS_setfsuid, -1)),
-          .gid = static_cast<gid_t>(::syscall(SYS_setfsgid, -1))};
+          .gid = static_cast<gid_t>(::syscall(SYS_setfsgid, -1)),
+          .effective = effective};
 }
 
 bool setGroups(const std::vector<gid_t>& groups) {
@@ -44,13 +55,14 @@ Result<std::vector<gid_t>> currentGroups() {
 
 Result<ActingAs> ActingAs::begin(std::optional<Identity> identity) {
   ActingAs acting;
-  const Identity now = current();
-  if (!identity || *identity == now) return acting;
+  if (!identity) return acting;
+  const Identity now = current(identity->effective);
+  if (*identity == now) return acting;
   CAY_ASSIGN(acting.groups_, currentGroups());
   if (!setGroups({})) return failSys("setgroups", errno);
   acting.before_ = now;  // from here on the destructor undoes what has been done
   // The uid last: giving it up takes away the right to change the others.
-  if (!setFsGid(identity->gid) || !setFsUid(identity->uid)) {
+  if (!setGid(*identity) || !setUid(*identity)) {
     return fail(Code::kInternal, "cannot act as uid " + std::to_string(identity->uid));
   }
   return acting;
@@ -62,7 +74,7 @@ ActingAs::ActingAs(ActingAs&& other) noexcept
 ActingAs::~ActingAs() {
   if (!before_) return;
   // A thread that stays somebody else would serve the next sandbox under a wrong name.
-  if (!setFsUid(before_->uid) || !setFsGid(before_->gid) || !setGroups(groups_)) std::abort();
+  if (!setUid(*before_) || !setGid(*before_) || !setGroups(groups_)) std::abort();
 }
 
 }  // namespace cay::sys

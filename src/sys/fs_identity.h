@@ -15,12 +15,16 @@ namespace cay::sys {
 struct Identity {
   uid_t uid;
   gid_t gid;
+  // Also for what looks at the effective ids and at capabilities, such as the files below
+  // /proc/sys. While it lasts, processes of that user that see the thread may set its priority and
+  // processors.
+  bool effective = false;
   bool operator==(const Identity&) const = default;
 };
 
 // For its lifetime the thread creates and opens files as `identity`, without supplementary groups
-// and, if the uid is not 0, without the capabilities that override permissions. Ends on the thread
-// it began on.
+// and, if the uid is not 0, without the capabilities that override permissions (with `effective`:
+// without any). Ends on the thread it began on.
 class ActingAs {
  public:
   // Nothing changes for nullopt. Fails, changing nothing, if the process may not take that

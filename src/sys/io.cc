@@ -60,8 +60,9 @@ Result<> writeAll(int fd, std::string_view data) {
   return {};
 }
 
-Result<std::string> readFile(const char* path, size_t limit) {
-  const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
+namespace {
+
+Result<std::string> readWhole(const Fd& file, const char* path, size_t limit) {
   if (!file.valid()) return failSys(path, errno);
   std::string out;
   char piece[4096];
@@ -71,6 +72,16 @@ Result<std::string> readFile(const char* path, size_t limit) {
     out.append(piece, count);
   }
   return out;
+}
+
+}  // namespace
+
+Result<std::string> readFile(const char* path, size_t limit) {
+  return readWhole(Fd(::open(path, O_RDONLY | O_CLOEXEC)), path, limit);
+}
+
+Result<std::string> readFileAt(int dir, const char* path, size_t limit) {
+  return readWhole(Fd(::openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)), path, limit);
 }
 
 Result<Pipe> makePipe() {

@@ -21,6 +21,8 @@ Result<> pwriteAll(int fd, std::string_view data, uint64_t offset);
 Result<> writeAll(int fd, std::string_view data);
 // A whole small file, e.g. below /proc or /sys; at most `limit` bytes.
 Result<std::string> readFile(const char* path, size_t limit = 64 * 1024);
+// The same of a file below a directory; a link at its end is not followed.
+Result<std::string> readFileAt(int dir, const char* path, size_t limit = 64 * 1024);
 
 struct Pipe {
   Fd read;

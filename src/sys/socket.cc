@@ -4,8 +4,11 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/sendfile.h>
+#include <sys/un.h>
 
 #include <cerrno>
+
+#include "sys/file.h"
 
 namespace cay::sys {
 namespace {
@@ -91,6 +94,19 @@ Result<uint16_t> localPort(int socket) {
     return ntohs(reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port);
   }
   return fail(Code::kInvalid, "not a TCP socket");
+}
+
+Result<Fd> connectUnix(int path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = fdPath(path);
+  name.copy(address.sun_path, sizeof address.sun_path - 1);
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return failSys("socket", errno);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return failSys("connect", errno);
+  }
+  return socket;
 }
 
 void resetOnClose(int socket) {

@@ -37,6 +37,10 @@ int accept(int listener);
 // The port a socket is bound to.
 Result<uint16_t> localPort(int socket);
 
+// A stream connection to the Unix socket that an O_PATH descriptor stands for. Never blocks: EAGAIN
+// when the queue of its server is full.
+Result<Fd> connectUnix(int path);
+
 // Makes close() cut the connection by a reset instead of ending it in order.
 void resetOnClose(int socket);
 

@@ -7,6 +7,8 @@
 namespace cay::sys {
 
 // Linux 5.6: how openat2 walks a path (its `resolve` field).
+inline constexpr uint64_t kResolveNoSymlinks = 0x04;  // a link anywhere in the path is an error
+inline constexpr uint64_t kResolveBeneath = 0x08;     // what would lead out is an error
 inline constexpr uint64_t kResolveInRoot = 0x10;  // "/" and ".." stay inside the given directory
 
 // The argument of openat2, version 0.

@@ -1,0 +1,43 @@
+// Mounts, by the calls that take descriptors where there is a choice. No policy.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/fd.h"
+
+namespace cay::sys {
+
+// What a mount does not allow, by the names of mount_setattr(2).
+struct MountFlags {
+  bool readOnly = false;
+  bool noSuid = false;
+  bool noDevices = false;
+  bool noExec = false;
+};
+
+// A private copy of the tree at `path`, attached nowhere.
+enum class Submounts { kLeaveOut, kInclude };
+Result<Fd> cloneMount(int dir, const char* path, Submounts submounts = Submounts::kLeaveOut);
+// Changes a detached mount: what it forbids and, if `userNamespace` is valid, whose ids its files
+// are shown with.
+Result<> setMount(const Fd& mount, const MountFlags& flags, int userNamespace = -1);
+Result<> attachMount(const Fd& mount, const char* at);
+// Moves what is mounted at one path to another.
+Result<> moveMount(const char* from, const char* to);
+
+using MountOption = std::pair<const char*, std::string>;
+// A new file system, detached. Options without a value have an empty one.
+Result<Fd> newMount(const char* type, std::span<const MountOption> options,
+                    const MountFlags& flags);
+
+// Takes the mount at `path` away with everything below it, even if it is in use.
+Result<> detachMount(const char* path);
+// Nothing that is mounted here from now on is seen in other namespaces, nor theirs here.
+Result<> makeMountsPrivate();
+Result<> pivotRoot(const char* newRoot, const char* oldRoot);
+
+}  // namespace cay::sys

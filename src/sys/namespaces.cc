@@ -1,0 +1,69 @@
+#include "sys/namespaces.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <string>
+
+#include "sys/io.h"
+
+// Declared here since <sched.h> and <linux/sched.h> define the same names.
+extern "C" int unshare(int) noexcept;
+extern "C" int setns(int, int) noexcept;
+
+namespace cay::sys {
+namespace {
+
+Result<> writeText(const std::string& path, const std::string& text) {
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.valid()) return failSys(path, errno);
+  return writeAll(file.get(), text);
+}
+
+Result<Fd> mapAndOpen(const std::string& proc, uint32_t first, uint32_t count) {
+  const std::string map = "0 " + std::to_string(first) + " " + std::to_string(count);
+  CAY_TRY(writeText(proc + "/uid_map", map));
+  CAY_TRY(writeText(proc + "/gid_map", map));
+  Fd space(::open((proc + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!space.valid()) return failSys("a user namespace's descriptor", errno);
+  return space;
+}
+
+}  // namespace
+
+Result<pid_t> forkInto(uint64_t namespaces) {
+  clone_args args{};
+  args.flags = namespaces;
+  args.exit_signal = SIGCHLD;
+  const long pid = ::syscall(SYS_clone3, &args, sizeof args);
+  if (pid < 0) return failSys("clone3", errno);
+  return static_cast<pid_t>(pid);
+}
+
+Result<Fd> newUserNamespace(const char* procFolder, uint32_t first, uint32_t count) {
+  CAY_ASSIGN(const pid_t child, forkInto(CLONE_NEWUSER));
+  if (child == 0) {
+    while (true) ::pause();  // only there to hold the namespace until we have a descriptor of it
+  }
+  auto space = mapAndOpen(std::string(procFolder) + "/" + std::to_string(child), first, count);
+  ::kill(child, SIGKILL);
+  (void)::waitpid(child, nullptr, 0);
+  return space;
+}
+
+Result<> unshare(int namespaces) {
+  if (::unshare(namespaces) != 0) return failSys("unshare", errno);
+  return {};
+}
+
+Result<> enter(const Fd& space) {
+  if (::setns(space.get(), 0) != 0) return failSys("setns", errno);
+  return {};
+}
+
+}  // namespace cay::sys
