@@ -1,21 +1,10 @@
-#include "sandbox/cgroup_files.h"
+#include "isolation/cgroup_files.h"
 
-#include <vector>
-
+#include "base/text.h"
 #include "sys/io.h"
 
-namespace cay::sandbox {
+namespace cay::isolation {
 namespace {
-
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> out;
-  while (true) {
-    const size_t end = text.find(at);
-    out.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return out;
-    text.remove_prefix(end + 1);
-  }
-}
 
 bool hasElement(std::string_view list, std::string_view wanted) {
   for (std::string_view element : split(list, ',')) {
@@ -82,4 +71,4 @@ std::optional<std::string> ownGroupV1(std::string_view controller) {
   return groupFolder("cgroup", controller);
 }
 
-}  // namespace cay::sandbox
+}  // namespace cay::isolation

@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-namespace cay::sandbox {
+namespace cay::isolation {
 
 // The folder of our own group in the cgroup v2 tree; nullopt where none is mounted or visible.
 std::optional<std::string> ownGroupV2();
 // The same in the v1 tree of one controller.
 std::optional<std::string> ownGroupV1(std::string_view controller);
 
-}  // namespace cay::sandbox
+}  // namespace cay::isolation

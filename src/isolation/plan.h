@@ -10,7 +10,7 @@ namespace cay::isolation {
 
 // How much the machine lets us do.
 enum class Mode : uint8_t {
-  kFull,          // root with CAP_SYS_ADMIN: namespaces, idmapped layers, 65536 ids for each sandbox
+  kFull,  // root with CAP_SYS_ADMIN: namespaces, idmapped layers, 65536 ids for each sandbox
   kUnprivileged,  // an ordinary user with user namespaces: the same with one id
   kRestricted,    // no namespaces: a uid of its own, Landlock, seccomp, rlimits
 };
@@ -42,8 +42,9 @@ struct Plan {
   std::string id;  // of the sandbox: its folder below sandboxes/ in the state folder
   Mode mode = Mode::kFull;
   Network network = Network::kHost;
-  uint32_t slot = 0;          // names its limit groups
-  uint32_t firstUid = 0;      // of the host; what uid 0 inside is (full), what commands are (restricted)
+  uint32_t slot = 0;  // names its limit groups
+  uint32_t firstUid =
+      0;  // of the host; what uid 0 inside is (full), what commands are (restricted)
   std::vector<Overlay> root;  // in mount order; empty in restricted mode
   Limits limits;
   bool operator==(const Plan&) const = default;

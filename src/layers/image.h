@@ -4,14 +4,19 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "isolation/plan.h"
 
 namespace cay::layers {
 
+inline constexpr char kHostImage[] = "host";
+
 struct Image {
   std::string name;
-  std::vector<isolation::Overlay> overlays;  // in mount order
+  // Which of the prepared states of the image `host` this is; a sandbox keeps it for its life
+  // (ImageStore::removeUnused). Empty for a local root.
+  std::string version;
+  std::vector<isolation::Overlay> overlays;  // in mount order; none in restricted mode
+  bool operator==(const Image&) const = default;
 };
 
 }  // namespace cay::layers

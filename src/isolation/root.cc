@@ -1,0 +1,131 @@
+#include "isolation/root.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "isolation/stage.h"
+#include "sys/file.h"
+#include "sys/mount.h"
+#include "sys/namespaces.h"
+
+namespace cay::isolation {
+namespace {
+
+constexpr uint64_t kShmBytes = 64ULL << 20;
+
+Result<> mountAt(const std::string& at, const char* type,
+                 std::initializer_list<sys::MountOption> options, const sys::MountFlags& flags) {
+  CAY_ASSIGN(const Fd mount, sys::newMount(type, options, flags));
+  return sys::attachMount(mount, at.c_str());
+}
+
+std::string inNewRoot(const std::string& path) {
+  return path == "/" ? kStageRoot : kStageRoot + path;
+}
+
+// The layer with the sandbox's ids: host uid n is firstUid + n for the kernel, and n inside.
+Result<std::string> idmapped(const std::string& layer, int number, int userNamespace) {
+  const std::string at = std::string(kStageIdmapped) + "/" + std::to_string(number);
+  CAY_ASSIGN(const Fd mount, sys::cloneMount(AT_FDCWD, layer.c_str()));
+  CAY_TRY(sys::setMount(mount, {.readOnly = true, .noDevices = true}, userNamespace));
+  CAY_TRY(sys::attachMount(mount, at.c_str()));
+  return at;
+}
+
+Result<> mountOverlay(const Plan& plan, const std::string& at, const std::string& lowers,
+                      const std::string& top) {
+  std::vector<sys::MountOption> options = {{"lowerdir", lowers},
+                                           {"upperdir", top + "/upper"},
+                                           {"workdir", top + "/work"},
+                                           {"index", "off"},
+                                           {"xino", "off"},
+                                           {"metacopy", "off"}};
+  if (plan.mode == Mode::kUnprivileged) options.emplace_back("userxattr", "");
+  CAY_ASSIGN(const Fd mount, sys::newMount("overlay", options, {.noDevices = true}));
+  return sys::attachMount(mount, inNewRoot(at).c_str());
+}
+
+// Also completes what was broken off before it had its owner.
+Result<> makeFolder(const std::string& path, uid_t owner) {
+  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return failSys("mkdir " + path, errno);
+  CAY_ASSIGN(const sys::Stat info, sys::statAt(AT_FDCWD, path.c_str()));
+  if (info.st_uid == 0 && ::chown(path.c_str(), owner, owner) != 0) {
+    return failSys("chown " + path, errno);
+  }
+  return {};
+}
+
+// Where the writable tops are: in the sandbox's folder, or on a disk of its own, which is empty at
+// first. Nothing inside the sandbox sees more of that disk than the tops themselves.
+Result<std::string> topsFolder(const RootPlan& root) {
+  std::string folder = std::string(kStageState) + "/" + root.plan.id + "/tops";
+  if (!root.disk.valid()) return folder;
+  CAY_TRY(makeFolder(folder, 0));
+  CAY_TRY(mountAt(folder, "ext4", {{"source", sys::fdPath(root.disk.get())}, {"discard", ""}},
+                  {.noDevices = true}));
+  for (size_t i = 0; i < root.plan.root.size(); ++i) {
+    const std::string top = folder + "/" + std::to_string(i);
+    CAY_TRY(makeFolder(top, 0));
+    CAY_TRY(makeFolder(top + "/upper", root.plan.firstUid));
+    CAY_TRY(makeFolder(top + "/work", root.plan.firstUid));
+  }
+  return folder;
+}
+
+Result<> mountLayers(const RootPlan& root, int userNamespace) {
+  CAY_ASSIGN(const std::string tops, topsFolder(root));
+  int number = 0;
+  for (size_t i = 0; i < root.plan.root.size(); ++i) {
+    std::string lowers;
+    for (const std::string& layer : root.lowers[i]) {
+      std::string at = layer;
+      if (root.plan.mode == Mode::kFull) {
+        if (number == kMostLayers) return fail(Code::kInternal, "an image of too many layers");
+        CAY_ASSIGN(at, idmapped(layer, number++, userNamespace));
+      }
+      lowers += (lowers.empty() ? "" : ":") + at;
+    }
+    CAY_TRY(mountOverlay(root.plan, root.plan.root[i].at, lowers, tops + "/" + std::to_string(i)));
+  }
+  return {};
+}
+
+Result<> mountDevices(const Plan& plan) {
+  const std::string dev = inNewRoot("/dev");
+  CAY_ASSIGN(const Fd copy, sys::cloneMount(AT_FDCWD, kStageDev, sys::Submounts::kInclude));
+  // All sandboxes share these nodes: nobody may add to them.
+  CAY_TRY(sys::setMount(copy, {.readOnly = true}));
+  CAY_TRY(sys::attachMount(copy, dev.c_str()));
+  CAY_TRY(mountAt(dev + "/pts", "devpts",
+                  {{"newinstance", ""}, {"ptmxmode", "666"}, {"mode", "620"}},
+                  {.noSuid = true, .noExec = true}));
+  uint64_t shm = kShmBytes;
+  if (plan.limits.memoryBytes > 0) shm = std::min(shm, plan.limits.memoryBytes / 2);
+  return mountAt(dev + "/shm", "tmpfs", {{"size", std::to_string(shm)}, {"mode", "1777"}},
+                 {.noSuid = true, .noDevices = true});
+}
+
+}  // namespace
+
+Result<Fd> enterOwnRoot(const RootPlan& root) {
+  CAY_TRY(mountAt(kStageProc, "proc", {}, {.noSuid = true, .noDevices = true, .noExec = true}));
+  const bool full = root.plan.mode == Mode::kFull;
+  CAY_ASSIGN(Fd userNamespace, sys::newUserNamespace(kStageProc, full ? root.plan.firstUid : 0,
+                                                     full ? kIdsPerSandbox : 1));
+  CAY_TRY(mountLayers(root, userNamespace.get()));
+  CAY_TRY(sys::moveMount(kStageProc, inNewRoot("/proc").c_str()));
+  CAY_TRY(mountDevices(root.plan));
+  CAY_TRY(sys::detachMount(kStageMounts));
+  // The new root covers the stage's, which is empty by now. No pivot_root: that looks at every
+  // process of the machine.
+  if (::chdir(kStageRoot) != 0) return failSys("chdir to the new root", errno);
+  CAY_TRY(sys::moveMount(".", "/"));
+  if (::chroot(".") != 0 || ::chdir("/") != 0) return failSys("chroot", errno);
+  return userNamespace;
+}
+
+}  // namespace cay::isolation

@@ -1,0 +1,147 @@
+#include "isolation/stage.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "sys/io.h"
+#include "sys/mount.h"
+#include "sys/namespaces.h"
+
+namespace cay::isolation {
+namespace {
+
+Result<Fd> openNamespace(const char* path) {
+  Fd space(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!space.valid()) return failSys(path, errno);
+  return space;
+}
+
+Result<> writeText(const char* path, const std::string& text) {
+  const Fd file(::open(path, O_WRONLY | O_CLOEXEC));
+  if (!file.valid()) return failSys(path, errno);
+  return sys::writeAll(file.get(), text);
+}
+
+Result<> makeFolder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return failSys("mkdir " + path, errno);
+  return {};
+}
+
+Result<> mountAt(const char* at, const char* type, std::initializer_list<sys::MountOption> options,
+                 const sys::MountFlags& flags) {
+  CAY_ASSIGN(const Fd mount, sys::newMount(type, options, flags));
+  return sys::attachMount(mount, at);
+}
+
+// An ordinary user becomes root over namespaces of its own.
+Result<> becomeRootOfOwnNamespace() {
+  const std::string uid = "0 " + std::to_string(::geteuid()) + " 1";
+  const std::string gid = "0 " + std::to_string(::getegid()) + " 1";
+  CAY_TRY(sys::unshare(CLONE_NEWUSER));
+  CAY_TRY(writeText("/proc/self/setgroups", "deny"));
+  CAY_TRY(writeText("/proc/self/uid_map", uid));
+  return writeText("/proc/self/gid_map", gid);
+}
+
+struct Node {
+  const char* name;
+  unsigned major;
+  unsigned minor;
+};
+constexpr std::array kNodes = {Node{"null", 1, 3},   Node{"zero", 1, 5},    Node{"full", 1, 7},
+                               Node{"random", 1, 8}, Node{"urandom", 1, 9}, Node{"tty", 5, 0}};
+struct Link {
+  const char* name;
+  const char* target;
+};
+constexpr std::array kLinks = {Link{"fd", "/proc/self/fd"}, Link{"stdin", "/proc/self/fd/0"},
+                               Link{"stdout", "/proc/self/fd/1"}, Link{"stderr", "/proc/self/fd/2"},
+                               Link{"ptmx", "pts/ptmx"}};
+
+// Device nodes may be made by the machine's root alone; others borrow the host's, each by a mount.
+Result<> makeNode(Mode mode, const std::string& path, const Node& node) {
+  const mode_t kind = mode == Mode::kFull ? S_IFCHR : S_IFREG;
+  if (::mknod(path.c_str(), kind | 0666, ::makedev(node.major, node.minor)) != 0 ||
+      ::chmod(path.c_str(), 0666) != 0) {
+    return failSys("mknod " + path, errno);
+  }
+  if (mode == Mode::kFull) return {};
+  CAY_ASSIGN(const Fd mount,
+             sys::cloneMount(AT_FDCWD, (std::string("/old/dev/") + node.name).c_str()));
+  return sys::attachMount(mount, path.c_str());
+}
+
+Result<> makeDevices(Mode mode) {
+  const std::string dev = kStageDev;
+  CAY_TRY(makeFolder(dev));
+  CAY_TRY(mountAt(dev.c_str(), "tmpfs", {{"mode", "755"}, {"size", "64k"}},
+                  {.noSuid = true, .noExec = true}));
+  for (const Node& node : kNodes) CAY_TRY(makeNode(mode, dev + "/" + node.name, node));
+  for (const Link& link : kLinks) {
+    if (::symlink(link.target, (dev + "/" + link.name).c_str()) != 0) {
+      return failSys(std::string("symlink ") + link.name, errno);
+    }
+  }
+  CAY_TRY(makeFolder(dev + "/pts"));
+  return makeFolder(dev + "/shm");
+}
+
+}  // namespace
+
+Result<Stage> Stage::enter(Mode mode, const std::string& sandboxes) {
+  Stage stage;
+  if (mode == Mode::kUnprivileged) CAY_TRY(becomeRootOfOwnNamespace());
+  CAY_TRY(sys::unshare(CLONE_NEWNS));
+  CAY_ASSIGN(stage.hostMounts_, openNamespace("/proc/self/ns/mnt"));
+  CAY_TRY(sys::unshare(CLONE_NEWNS));
+  CAY_TRY(sys::makeMountsPrivate());
+
+  stage.devices_ = Fd(::open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  // Any folder will do to hang the new root on.
+  CAY_TRY(mountAt(sandboxes.c_str(), "tmpfs", {{"mode", "755"}, {"size", "1m"}},
+                  {.noSuid = true, .noDevices = true}));
+  if (::chdir(sandboxes.c_str()) != 0) return failSys("chdir", errno);
+  CAY_TRY(makeFolder("old"));
+  CAY_TRY(sys::pivotRoot(".", "old"));
+  if (::chdir("/") != 0) return failSys("chdir", errno);
+  for (const char* folder : {kStageMounts, kStageProc, kStageRoot}) CAY_TRY(makeFolder(folder));
+  CAY_TRY(mountAt(kStageMounts, "tmpfs", {{"mode", "755"}, {"size", "1m"}},
+                  {.noSuid = true, .noDevices = true}));
+  CAY_TRY(makeFolder("/s/layers"));
+  CAY_TRY(makeFolder(kStageIdmapped));
+  for (int i = 0; i < kMostLayers; ++i) {
+    CAY_TRY(makeFolder(std::string(kStageIdmapped) + "/" + std::to_string(i)));
+  }
+  CAY_TRY(makeDevices(mode));
+  CAY_ASSIGN(stage.ownMounts_, openNamespace("/old/proc/self/ns/mnt"));
+  CAY_TRY(sys::detachMount("/old"));
+  // From the other namespace, since in this one the new root hangs on that folder.
+  CAY_TRY(sys::enter(stage.hostMounts_));
+  auto copy = sys::cloneMount(AT_FDCWD, sandboxes.c_str());
+  CAY_TRY(sys::enter(stage.ownMounts_));
+  if (!copy) return std::unexpected(std::move(copy.error()));
+  CAY_TRY(makeFolder(kStageState));
+  CAY_TRY(sys::attachMount(*copy, kStageState));
+  return stage;
+}
+
+Result<std::string> Stage::layer(const std::string& path) {
+  if (const auto known = layers_.find(path); known != layers_.end()) return known->second;
+  CAY_TRY(sys::enter(hostMounts_));
+  auto copy = sys::cloneMount(AT_FDCWD, path.c_str());
+  CAY_TRY(sys::enter(ownMounts_));
+  if (!copy) return std::unexpected(std::move(copy.error()));
+  const std::string at = "/s/layers/" + std::to_string(layers_.size());
+  CAY_TRY(makeFolder(at));
+  CAY_TRY(sys::attachMount(*copy, at.c_str()));
+  layers_[path] = at;
+  return at;
+}
+
+}  // namespace cay::isolation

@@ -1,1 +1,0 @@
-#include "layers/image.h"
