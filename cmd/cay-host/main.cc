@@ -1,4 +1,5 @@
-// cay-host: wires the rooms together. Also the keeper, which is this program under another name.
+// cay-host: wires the rooms together. Also the keeper and the nursery, which are this program under
+// other names.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -11,9 +12,12 @@
 
 #include "base/log.h"
 #include "host/config.h"
+#include "host/doctor.h"
 #include "host/serve.h"
+#include "isolation/probe.h"
 #include "sandbox/keeper.h"
 #include "sandbox/keeper_process.h"
+#include "sandbox/nursery.h"
 
 namespace {
 
@@ -28,6 +32,13 @@ std::vector<std::string> takeEnvironment(char** environment) {
     if (out.back().starts_with("SBX_TOKEN=")) ::explicit_bzero(*entry, out.back().size());
   }
   return out;
+}
+
+// Sandboxes see the command line of their keeper, which is a copy of the nursery. The host's paths
+// are not theirs to know.
+void hideArguments(int argc, char** argv) {
+  for (int i = 0; i < argc; ++i) std::memset(argv[i], 0, std::strlen(argv[i]));
+  std::memcpy(argv[0], "cay-keeper", sizeof "cay-keeper");
 }
 
 // Descriptors that were left open around us are nobody's business below; 0 to 2 must exist, or a
@@ -52,9 +63,20 @@ int main(int argc, char** argv, char** environment) {
   if (auto options = cay::sandbox::keeperArguments(arguments)) {
     return cay::sandbox::runKeeper(std::move(*options));
   }
+  if (const auto settings = cay::sandbox::nurseryArguments(arguments)) {
+    hideArguments(argc, argv);
+    return cay::sandbox::runNursery(*settings);
+  }
+  if (argc > 1 && arguments[1] == cay::isolation::kProbeArgument) {
+    return cay::isolation::runProbe({argv + 2, static_cast<size_t>(argc - 2)});
+  }
   tidyDescriptors();
   const std::vector<std::string> variables = takeEnvironment(environment);
   arguments.erase(arguments.begin());
+  if (!arguments.empty() && arguments.front() == "doctor") {
+    arguments.erase(arguments.begin());
+    return cay::host::runDoctor(arguments, variables);
+  }
   const auto config = cay::host::parseConfig(arguments, variables);
   if (!config) {
     std::fprintf(stderr, "cay-host: %s\n", config.error().message.c_str());

@@ -35,6 +35,21 @@ std::string shown(std::string_view bytes) {
   return out;
 }
 
+std::string clamped(std::string_view path) {
+  std::string out;
+  while (!path.empty()) {
+    const size_t slash = path.find('/');
+    const std::string_view part = path.substr(0, slash);
+    if (part == "..") {
+      out.resize(std::min(out.rfind('/'), out.size()));
+    } else if (!part.empty() && part != ".") {
+      out.append("/").append(part);
+    }
+    path.remove_prefix(slash == std::string_view::npos ? path.size() : slash + 1);
+  }
+  return out.empty() ? "/" : out;
+}
+
 std::optional<std::string> unshown(std::string_view text) {
   if (!text.contains('%')) return std::nullopt;
   std::optional<std::string> bytes = percentDecode(text);

@@ -14,6 +14,10 @@ namespace cay::files {
 
 std::string shown(std::string_view bytes);
 
+// The path as an absolute one without "//", ".", ".." or a slash at the end: as text, ".." takes
+// away the name before it, and nothing at the top.
+std::string clamped(std::string_view path);
+
 // The bytes that are not valid UTF-8 and that shown() turns into `text`; nullopt if there are none.
 std::optional<std::string> unshown(std::string_view text);
 

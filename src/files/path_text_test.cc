@@ -31,5 +31,15 @@ TEST(PathText, TextThatShownNeverMakesIsLeftAlone) {
   }
 }
 
+TEST(PathText, ClampedPathsDoNotLeadAboveTheTop) {
+  EXPECT_EQ(clamped(""), "/");
+  EXPECT_EQ(clamped("a"), "/a");
+  EXPECT_EQ(clamped("//a/./b//"), "/a/b");
+  EXPECT_EQ(clamped("/a/../b"), "/b");
+  EXPECT_EQ(clamped("../../x"), "/x");
+  EXPECT_EQ(clamped("a/b/../../../../c/.."), "/");
+  EXPECT_EQ(clamped("..a/b.."), "/..a/b..");
+}
+
 }  // namespace
 }  // namespace cay::files

@@ -52,7 +52,8 @@ Error pathError(Error error, std::string_view path) {
 }
 
 Result<std::shared_ptr<const Place>> Place::create(Fd root, const std::string& home,
-                                                   std::optional<sys::Identity> identity) {
+                                                   std::optional<sys::Identity> identity,
+                                                   Paths paths) {
   CAY_ASSIGN(const sys::Stat top, sys::statFd(root.get()));
   bool confined = true;
   if (const auto probe = sys::openAt2(root.get(), "/", O_PATH, 0, sys::kResolveInRoot); !probe) {
@@ -60,22 +61,26 @@ Result<std::shared_ptr<const Place>> Place::create(Fd root, const std::string& h
       return std::unexpected(probe.error());
     }
     CAY_ASSIGN(const sys::Stat own, sys::statAt(AT_FDCWD, "/"));
-    if (!sameFile(top, own)) {
+    if (!sameFile(top, own) || paths == Paths::kBeneath) {
       return fail(Code::kInternal, "paths cannot be confined to a root here: openat2 is missing");
     }
     confined = false;
   }
   if (!home.starts_with('/')) return fail(Code::kInvalid, "the home must be an absolute path");
   return std::shared_ptr<const Place>(
-      new Place(std::move(root), normalised(home), identity, confined));
+      new Place(std::move(root), normalised(home), identity, paths, confined));
 }
 
 Result<std::string> Place::absolute(std::string_view requested) const {
   if (requested.empty()) return fail(Code::kInvalid, "the path is empty");
   if (requested.contains('\0')) return fail(Code::kInvalid, "the path contains a NUL byte");
-  std::string path =
-      requested.starts_with('/') ? std::string(requested) : joinPath(home_, requested);
-  path = normalised(path);
+  std::string path;
+  if (paths_ != Paths::kRoot) {
+    path = clamped(requested);
+  } else {
+    path = normalised(requested.starts_with('/') ? std::string(requested)
+                                                 : joinPath(home_, requested));
+  }
   if (const auto bytes = unshown(path); bytes && presence(*bytes) > presence(path)) return *bytes;
   return path;
 }
@@ -85,41 +90,72 @@ int Place::presence(const std::string& absolute) const {
   return walk(parentOf(absolute), O_PATH | O_DIRECTORY, 0) ? 1 : 0;
 }
 
-Result<Fd> Place::walk(const std::string& absolute, int flags, mode_t mode) const {
-  if (confined_) {
-    return sys::openAt2(root_.get(), absolute.c_str(), flags, mode, sys::kResolveInRoot);
+std::string Place::inside(const std::string& absolute) const {
+  if (paths_ != Paths::kHome || home_ == "/") return absolute;
+  return absolute == "/" ? home_ : home_ + absolute;
+}
+
+Result<Fd> Place::walkInside(const std::string& inside, int flags, mode_t mode,
+                             uint64_t resolve) const {
+  if (!confined_) return sys::openAt(root_.get(), inside.c_str(), flags, mode);
+  if (paths_ != Paths::kBeneath) {
+    return sys::openAt2(root_.get(), inside.c_str(), flags, mode, sys::kResolveInRoot | resolve);
   }
-  return sys::openAt(root_.get(), absolute.c_str(), flags, mode);
+  const char* relative = inside == "/" ? "." : inside.c_str() + 1;
+  auto found = sys::openAt2(root_.get(), relative, flags, mode, sys::kResolveBeneath | resolve);
+  if (!found && found.error().sys == EXDEV) {
+    return fail(Code::kInvalid, "a link leads out of the home: " + quoted(inside));
+  }
+  return found;
+}
+
+Result<Fd> Place::walk(const std::string& absolute, int flags, mode_t mode) const {
+  return walkInside(inside(absolute), flags, mode);
 }
 
 Result<Fd> Place::open(const std::string& absolute, int flags, mode_t mode) const {
   return named(walk(absolute, flags, mode), absolute);
 }
 
-Result<Location> Place::locate(const std::string& absolute) const {
-  const size_t slash = absolute.rfind('/');
-  std::string name = absolute.substr(slash + 1);
+Result<Fd> Place::openWithoutLinks(const std::string& absolute, int flags) const {
+  if (!confined_) return fail(Code::kInternal, "links cannot be refused here: openat2 is missing");
+  return named(walkInside(inside(absolute), flags, 0, sys::kResolveNoSymlinks), absolute);
+}
+
+Result<Location> Place::locateInside(const std::string& inside, const std::string& shown) const {
+  const size_t slash = inside.rfind('/');
+  std::string name = inside.substr(slash + 1);
   if (name.empty() || name == "..") {
-    return fail(Code::kInvalid,
-                "the path does not name an entry of a directory: " + quoted(absolute));
+    return fail(Code::kInvalid, "the path does not name an entry of a directory: " + quoted(shown));
   }
-  CAY_ASSIGN(Fd dir, named(walk(parentOf(absolute), O_PATH | O_DIRECTORY, 0), absolute));
+  CAY_ASSIGN(Fd dir, named(walkInside(parentOf(inside), O_PATH | O_DIRECTORY, 0), shown));
   return Location{std::move(dir), std::move(name)};
 }
 
+Result<Location> Place::locate(const std::string& absolute) const {
+  if (absolute == "/") {
+    return fail(Code::kInvalid, "the path does not name an entry of a directory: '/'");
+  }
+  return locateInside(inside(absolute), absolute);
+}
+
 Result<Location> Place::locateTarget(std::string absolute) const {
+  std::string at = absolute == "/" ? absolute : inside(absolute);
   for (int links = 0; links <= kMaxLinks; ++links) {
-    CAY_ASSIGN(Location at, locate(absolute));
-    const auto target = sys::readLinkAt(at.dir.get(), at.name.c_str());
+    CAY_ASSIGN(Location location, locateInside(at, absolute));
+    const auto target = sys::readLinkAt(location.dir.get(), location.name.c_str());
     if (!target) {
       const int err = target.error().sys;
-      if (err == EINVAL || err == ENOENT) return at;  // no link, or nothing there yet
+      if (err == EINVAL || err == ENOENT) return location;  // no link, or nothing there yet
       return failPath(target.error(), absolute);
+    }
+    const bool fromTop = target->starts_with('/');
+    if (fromTop && paths_ == Paths::kBeneath) {
+      return fail(Code::kInvalid, "a link leads out of the home: " + quoted(absolute));
     }
     // As text below the link's directory: the next walk starts at the root again and stays inside
     // it.
-    absolute = target->starts_with('/') ? *target : joinPath(parentOf(absolute), *target);
-    absolute = normalised(absolute);
+    at = normalised(fromTop ? *target : joinPath(parentOf(at), *target));
   }
   return failPath(sysError("readlink", ELOOP), absolute);
 }
@@ -127,7 +163,7 @@ Result<Location> Place::locateTarget(std::string absolute) const {
 Result<bool> Place::holdsHome(const sys::Stat& directory) const {
   CAY_ASSIGN(const sys::Stat top, sys::statFd(root_.get()));
   if (sameFile(directory, top)) return true;
-  auto at = walk(home_, O_PATH | O_DIRECTORY, 0);
+  auto at = walkInside(home_, O_PATH | O_DIRECTORY, 0);
   if (!at) return at.error().sys == ENOENT ? Result<bool>(false) : failPath(at.error(), home_);
   for (;;) {
     CAY_ASSIGN(const sys::Stat here, sys::statFd(at->get()));

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <thread>
 
+#include "files/directories.h"
 #include "files/entry.h"
 #include "files/place_fixture.h"
 #include "files/read.h"
@@ -144,6 +145,92 @@ TEST_F(PlaceTest, FilesAreMadeAndOpenedAsTheIdentity) {
   EXPECT_EQ(stat.st_gid, 4712U);
   // The thread itself is who it was.
   EXPECT_EQ(must(openForReading(*place_, "/tmp/private", {})).head, "root only");
+}
+
+TEST_F(PlaceTest, ThePathsOfAHomeStartAtItAndDoNotLeadAboveIt) {
+  const auto place = must(Place::create(openRoot(root_), "/home", std::nullopt, Paths::kHome));
+  put(root_ / "home/file", "in the home");
+  put(root_ / "tmp/file", "beside it");
+  for (const char* path :
+       {"file", "/file", "../file", "/../../file", "a/../file", "./a/b/../../file"}) {
+    EXPECT_EQ(must(place->absolute(path)), "/file") << path;
+    EXPECT_EQ(must(openForReading(*place, path, {})).head, "in the home") << path;
+  }
+  EXPECT_FALSE(openForReading(*place, "/tmp/file", {}));
+  EXPECT_EQ(must(stat(*place, "/file")).path, "/file") << "what the client can pass back";
+  EXPECT_EQ(must(list(*place, "/..", {})).path, "/");
+
+  // Links are followed in the root, and never out of it.
+  fs::create_symlink("/tmp/file", root_ / "home/absolute");
+  fs::create_symlink("../tmp/file", root_ / "home/relative");
+  EXPECT_EQ(must(openForReading(*place, "/absolute", {})).head, "beside it");
+  EXPECT_EQ(must(openForReading(*place, "/relative", {})).head, "beside it");
+  must(must(replaceFile(place, "/absolute", std::nullopt))->commit());
+  EXPECT_EQ(get(root_ / "tmp/file"), "");
+  EXPECT_TRUE(fs::is_symlink(root_ / "home/absolute"));
+  fs::create_symlink(outside_ / "secret", root_ / "home/out");
+  EXPECT_FALSE(openForReading(*place, "/out", {}));
+
+  must(must(replaceFile(place, "/new/deep/file", std::nullopt))->commit());
+  EXPECT_TRUE(fs::exists(root_ / "home/new/deep/file"));
+  EXPECT_FALSE(remove(*place, "/", Recursive::kYes));
+  EXPECT_FALSE(remove(*place, "..", Recursive::kYes));
+  must(remove(*place, "/new", Recursive::kYes));
+  EXPECT_TRUE(fs::exists(root_ / "home/file"));
+}
+
+TEST_F(PlaceTest, BeneathAHomeOnlyLinksThatStayThereAreFollowed) {
+  const auto place =
+      must(Place::create(openRoot(root_ / "home"), "/", std::nullopt, Paths::kBeneath));
+  put(root_ / "home/file", "content");
+  fs::create_directory(root_ / "home/dir");
+  fs::create_symlink("../file", root_ / "home/dir/stays");
+  fs::create_symlink("../../tmp/x", root_ / "home/dir/leaves");
+  fs::create_symlink("/tmp/x", root_ / "home/absolute");
+  fs::create_symlink("/", root_ / "home/top");
+  EXPECT_EQ(must(openForReading(*place, "/../file", {})).head, "content");
+  EXPECT_EQ(must(openForReading(*place, "dir/stays", {})).head, "content");
+  put(root_ / "tmp/x", "not theirs");
+  for (const char* path : {"/dir/leaves", "/absolute", "/top/etc/passwd"}) {
+    const auto read = openForReading(*place, path, {});
+    ASSERT_FALSE(read) << path;
+    EXPECT_EQ(read.error().code, Code::kInvalid) << path;
+    EXPECT_FALSE(replaceFile(place, path, std::nullopt)) << path;
+    EXPECT_FALSE(makeDirectory(*place, std::string(path) + "/new")) << path;
+  }
+  EXPECT_EQ(get(root_ / "tmp/x"), "not theirs");
+  must(must(replaceFile(place, "/dir/stays", std::nullopt))->commit());
+  EXPECT_EQ(get(root_ / "home/file"), "");
+  EXPECT_FALSE(remove(*place, "/", Recursive::kYes));
+  must(remove(*place, "/absolute", Recursive::kYes));
+  EXPECT_EQ(get(root_ / "tmp/x"), "not theirs");
+}
+
+TEST_F(PlaceTest, WithoutLinksMeansNotEvenOnTheWay) {
+  const auto place = must(Place::create(openRoot(root_), "/home", std::nullopt, Paths::kHome));
+  fs::create_directories(root_ / "home/real");
+  put(root_ / "home/real/file", "x");
+  fs::create_symlink("real", root_ / "home/linked");
+  fs::create_symlink("file", root_ / "home/real/last");
+  EXPECT_TRUE(place->openWithoutLinks("/real/file", O_PATH));
+  EXPECT_FALSE(place->openWithoutLinks("/linked/file", O_PATH));
+  EXPECT_FALSE(place->openWithoutLinks("/real/last", O_PATH));
+}
+
+TEST_F(PlaceTest, AnEffectiveIdentityIsNotRootForProcSysEither) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  constexpr char kSetting[] = "/proc/sys/kernel/core_pattern";
+  if (::access(kSetting, W_OK) != 0) GTEST_SKIP() << "read-only here";
+  const auto mayWrite = [&](std::optional<sys::Identity> identity) {
+    const auto place = must(Place::create(openRoot("/"), "/", identity));
+    const auto acting = must(place->act());
+    return place->open(kSetting, O_WRONLY).has_value();
+  };
+  EXPECT_TRUE(mayWrite(std::nullopt));
+  EXPECT_TRUE(mayWrite(sys::Identity{4711, 4712, false})) << "then `effective` would be no use";
+  EXPECT_FALSE(mayWrite(sys::Identity{4711, 4712, true}));
+  EXPECT_TRUE(mayWrite(std::nullopt)) << "the thread itself is who it was";
+  EXPECT_EQ(::geteuid(), 0U);
 }
 
 // Makes openat2 fail for the calling thread as an old seccomp filter does.

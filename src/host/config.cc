@@ -5,20 +5,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <optional>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "sandbox/pool_record.h"
 #include "sys/io.h"
 
 namespace cay::host {
 namespace {
 
-constexpr std::string_view kHelp = R"(cay-host: serves one sandbox over HTTP
+constexpr std::string_view kHelp = R"(cay-host: serves one sandbox, or many, over HTTP
 
 usage: cay-host [options]
+       cay-host doctor [--help]   what this machine's walls are worth
 
   --port N                port to listen on; 0 takes any free one (SBX_PORT, default 49983)
   --listen ADDRESS        IP address to listen on, may be repeated (default: all addresses with a
@@ -34,9 +34,21 @@ usage: cay-host [options]
   --help                  this text
   --version               the version
 
-Commands run on the file system that cay-host finds itself in, as the user that it runs as.
-CAY_TREE_KILL=subreaper holds the processes of a command together without control groups.
+Without --host-mode commands run on the file system that cay-host finds itself in, as the user that
+it runs as. CAY_TREE_KILL=subreaper holds the processes of a command together without control groups.
+
+  --host-mode             serve many sandboxes, each behind walls of its own; needs a token
+                          (SBX_HOST_MODE=1)
+  --capacity N            how many at a time (SBX_CAPACITY, default 64)
+  --images DIR            folder of root file systems that sandboxes can be made of, one in each entry
+                          (CAY_IMAGES)
+  --walls WALLS           full, unprivileged or restricted (CAY_WALLS, default auto: the strongest
+                          that can be had here)
+  --compat-host-token     sandboxes also take the host's token, for clients that know no other
+                          (SBX_COMPAT_HOST_TOKEN=1)
 )";
+
+constexpr uint64_t kMostCapacity = 20'000;
 
 std::unexpected<Error> bad(std::string_view name, std::string_view value,
                            std::string_view expected) {
@@ -72,8 +84,6 @@ bool isAddress(std::string_view text) {
          ::inet_pton(AF_INET6, address.c_str(), &parsed) == 1;
 }
 
-using Setter = std::function<Result<>(Config&, std::string_view name, std::string_view value)>;
-
 Result<> setPort(Config& config, std::string_view name, std::string_view value) {
   CAY_ASSIGN(const uint64_t port, numberIn(name, value, 0, 65535));
   config.port = static_cast<uint16_t>(port);
@@ -92,50 +102,115 @@ Result<> setConnections(Config& config, std::string_view name, std::string_view 
   return {};
 }
 
-const std::map<std::string_view, Setter>& flagSetters() {
-  static const std::map<std::string_view, Setter> setters = {
-      {"--port", setPort},
-      {"--idle-timeout", setIdle},
-      {"--max-connections", setConnections},
-      {"--listen",
-       [](Config& config, std::string_view name, std::string_view value) -> Result<> {
-         if (!isAddress(value)) return bad(name, value, "an IP address");
-         config.listen.emplace_back(value);
-         return {};
-       }},
-      {"--token-file",
-       [](Config& config, std::string_view, std::string_view value) -> Result<> {
-         CAY_ASSIGN(config.token, readToken(value));
-         return {};
-       }},
-      {"--state",
-       [](Config& config, std::string_view name, std::string_view value) -> Result<> {
-         if (value.empty()) return bad(name, value, "a folder");
-         config.state = value;
-         return {};
-       }},
-      {"--log-bytes-per-exec",
-       [](Config& config, std::string_view name, std::string_view value) -> Result<> {
-         CAY_ASSIGN(const uint64_t bytes, numberIn(name, value, 8192, 1ULL << 40));
-         config.logShape = {.headBytes = bytes / 2, .ringBytes = bytes - bytes / 2};
-         return {};
-       }},
-      {"--log-bytes-total",
-       [](Config& config, std::string_view name, std::string_view value) -> Result<> {
-         CAY_ASSIGN(config.logBytesTotal, numberIn(name, value, 0, 1ULL << 50));
-         return {};
-       }},
-      {"--log-level",
-       [](Config& config, std::string_view name, std::string_view value) -> Result<> {
-         if (value != "debug" && value != "info" && value != "warn" && value != "error") {
-           return bad(name, value, "debug, info, warn or error");
-         }
-         config.logLevel = value;
-         return {};
-       }},
-  };
-  return setters;
+Result<bool> switchIn(std::string_view name, std::string_view value) {
+  if (value == "1" || value == "true") return true;
+  if (value == "0" || value == "false") return false;
+  return bad(name, value, "0 or 1");
 }
+
+Result<> setHostMode(Config& config, std::string_view name, std::string_view value) {
+  CAY_ASSIGN(config.hostMode, switchIn(name, value));
+  return {};
+}
+
+Result<> setCompatHostToken(Config& config, std::string_view name, std::string_view value) {
+  CAY_ASSIGN(config.compatHostToken, switchIn(name, value));
+  return {};
+}
+
+Result<> setCapacity(Config& config, std::string_view name, std::string_view value) {
+  CAY_ASSIGN(config.capacity, numberIn(name, value, 1, kMostCapacity));
+  return {};
+}
+
+Result<> setImages(Config& config, std::string_view name, std::string_view value) {
+  if (!value.starts_with('/')) return bad(name, value, "an absolute path of a folder");
+  config.images = value;
+  return {};
+}
+
+Result<> setWalls(Config& config, std::string_view name, std::string_view value) {
+  using isolation::Mode;
+  config.walls.reset();
+  for (const Mode mode : {Mode::kFull, Mode::kUnprivileged, Mode::kRestricted}) {
+    if (value == sandbox::modeName(mode)) config.walls = mode;
+  }
+  if (!config.walls && value != "auto") {
+    return bad(name, value, "full, unprivileged, restricted or auto");
+  }
+  return {};
+}
+
+Result<> setState(Config& config, std::string_view name, std::string_view value) {
+  if (value.empty()) return bad(name, value, "a folder");
+  config.state = value;
+  return {};
+}
+
+Result<> setTreeKill(Config& config, std::string_view name, std::string_view value) {
+  if (value != "auto" && value != "subreaper") return bad(name, value, "auto or subreaper");
+  config.treeKill = value == "subreaper" ? TreeKill::kSubreaper : TreeKill::kAuto;
+  return {};
+}
+
+Result<> addListen(Config& config, std::string_view name, std::string_view value) {
+  if (!isAddress(value)) return bad(name, value, "an IP address");
+  config.listen.emplace_back(value);
+  return {};
+}
+
+Result<> setTokenFile(Config& config, std::string_view, std::string_view value) {
+  CAY_ASSIGN(config.token, readToken(value));
+  return {};
+}
+
+Result<> setLogBytesPerExec(Config& config, std::string_view name, std::string_view value) {
+  CAY_ASSIGN(const uint64_t bytes, numberIn(name, value, 8192, 1ULL << 40));
+  config.logShape = {.headBytes = bytes / 2, .ringBytes = bytes - bytes / 2};
+  return {};
+}
+
+Result<> setLogBytesTotal(Config& config, std::string_view name, std::string_view value) {
+  CAY_ASSIGN(config.logBytesTotal, numberIn(name, value, 0, 1ULL << 50));
+  return {};
+}
+
+Result<> setLogLevelName(Config& config, std::string_view name, std::string_view value) {
+  if (value != "debug" && value != "info" && value != "warn" && value != "error") {
+    return bad(name, value, "debug, info, warn or error");
+  }
+  config.logLevel = value;
+  return {};
+}
+
+// A setting, with its flag and its variable where it has them.
+struct Setting {
+  std::string_view flag;
+  std::string_view variable;
+  Result<> (*set)(Config& config, std::string_view name, std::string_view value);
+  bool isSwitch = false;  // the flag needs no value
+};
+
+constexpr Setting kSettings[] = {
+    {.flag = "--port", .variable = "SBX_PORT", .set = setPort},
+    {.flag = "--idle-timeout", .variable = "SBX_IDLE_TIMEOUT", .set = setIdle},
+    {.flag = "--max-connections", .variable = "SBX_MAX_CONNECTIONS", .set = setConnections},
+    {.flag = "--listen", .variable = "", .set = addListen},
+    {.flag = "--token-file", .variable = "", .set = setTokenFile},
+    {.flag = "--state", .variable = "CAY_STATE", .set = setState},
+    {.flag = "--log-bytes-per-exec", .variable = "", .set = setLogBytesPerExec},
+    {.flag = "--log-bytes-total", .variable = "", .set = setLogBytesTotal},
+    {.flag = "--log-level", .variable = "", .set = setLogLevelName},
+    {.flag = "", .variable = "CAY_TREE_KILL", .set = setTreeKill},
+    {.flag = "--host-mode", .variable = "SBX_HOST_MODE", .set = setHostMode, .isSwitch = true},
+    {.flag = "--capacity", .variable = "SBX_CAPACITY", .set = setCapacity},
+    {.flag = "--images", .variable = "CAY_IMAGES", .set = setImages},
+    {.flag = "--walls", .variable = "CAY_WALLS", .set = setWalls},
+    {.flag = "--compat-host-token",
+     .variable = "SBX_COMPAT_HOST_TOKEN",
+     .set = setCompatHostToken,
+     .isSwitch = true},
+};
 
 std::optional<std::string_view> variable(const std::vector<std::string>& environment,
                                          std::string_view name) {
@@ -148,27 +223,12 @@ std::optional<std::string_view> variable(const std::vector<std::string>& environ
 }
 
 Result<> applyEnvironment(Config& config, const std::vector<std::string>& environment) {
-  const std::map<std::string_view, Setter> setters = {
-      {"SBX_PORT", setPort},
-      {"SBX_IDLE_TIMEOUT", setIdle},
-      {"SBX_MAX_CONNECTIONS", setConnections},
-  };
-  for (const auto& [name, set] : setters) {
-    const auto value = variable(environment, name);
-    if (value && !value->empty()) CAY_TRY(set(config, name, *value));
+  for (const Setting& setting : kSettings) {
+    if (setting.variable.empty()) continue;
+    const auto value = variable(environment, setting.variable);
+    if (value && !value->empty()) CAY_TRY(setting.set(config, setting.variable, *value));
   }
   if (const auto token = variable(environment, "SBX_TOKEN")) config.token = *token;
-  if (const auto state = variable(environment, "CAY_STATE")) config.state = *state;
-  if (const auto mode = variable(environment, "SBX_HOST_MODE");
-      mode && !mode->empty() && *mode != "0") {
-    return fail(Code::kInvalid,
-                "SBX_HOST_MODE: this version serves one sandbox for each host only");
-  }
-  if (const auto kill = variable(environment, "CAY_TREE_KILL")) {
-    if (*kill != "auto" && *kill != "subreaper")
-      return bad("CAY_TREE_KILL", *kill, "auto or subreaper");
-    config.treeKill = *kill == "subreaper" ? TreeKill::kSubreaper : TreeKill::kAuto;
-  }
   return {};
 }
 
@@ -187,6 +247,9 @@ std::string defaultState(const Config& config, const std::vector<std::string>& e
 Result<> checkWhole(Config& config) {
   if (!isHeaderSafe(config.token)) {
     return fail(Code::kInvalid, "the token holds characters that cannot be sent in a header");
+  }
+  if (config.hostMode && config.token.empty()) {
+    return fail(Code::kInvalid, "host mode needs a token: SBX_TOKEN or --token-file");
   }
   if (config.token.empty()) {
     for (const std::string& address : config.listen) {
@@ -233,16 +296,17 @@ Result<Config> parseConfig(const std::vector<std::string>& arguments,
       value = name.substr(equals + 1);
       name = name.substr(0, equals);
     }
-    const auto setter = flagSetters().find(name);
-    if (setter == flagSetters().end()) {
+    const Setting* setting = std::ranges::find(kSettings, name, &Setting::flag);
+    if (setting == std::end(kSettings) || name.empty()) {
       return fail(Code::kInvalid, "unknown option " + quoted(name) + " (see --help)");
     }
+    if (!value && setting->isSwitch) value = "1";
     if (!value) {
       if (i + 1 >= arguments.size())
         return fail(Code::kInvalid, std::string(name) + ": a value is missing");
       value = arguments[++i];
     }
-    CAY_TRY(setter->second(config, name, *value));
+    CAY_TRY(setting->set(config, name, *value));
   }
   CAY_TRY(checkWhole(config));
   if (config.state.empty()) config.state = defaultState(config, environment);

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "isolation/plan.h"
 #include "sandbox/output_log.h"
 
 namespace cay::host {
@@ -23,6 +25,13 @@ struct Config {
   uint64_t logBytesTotal = 512ULL << 20;
   TreeKill treeKill = TreeKill::kAuto;
   std::string logLevel = "info";
+
+  // Host mode: many sandboxes instead of one.
+  bool hostMode = false;
+  size_t capacity = 64;                  // sandboxes at a time
+  bool compatHostToken = false;          // the host's token opens sandboxes too
+  std::string images;                    // a folder of local roots; empty: there are none
+  std::optional<isolation::Mode> walls;  // the strongest that can be had, if not set
 
   enum class Action { kServe, kHelp, kVersion } action = Action::kServe;
 };

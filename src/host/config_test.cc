@@ -64,9 +64,37 @@ TEST(Config, BadValuesAreNamedInOneLine) {
     EXPECT_EQ(error.find('\n'), std::string::npos);
   }
   EXPECT_NE(errorOf({}, {"SBX_PORT=abc"}).find("SBX_PORT"), std::string::npos);
-  EXPECT_NE(errorOf({}, {"SBX_HOST_MODE=1"}).find("SBX_HOST_MODE"), std::string::npos);
+  EXPECT_NE(errorOf({}, {"SBX_HOST_MODE=maybe"}).find("SBX_HOST_MODE"), std::string::npos);
+  EXPECT_NE(errorOf({}, {"SBX_CAPACITY=0"}).find("SBX_CAPACITY"), std::string::npos);
+  EXPECT_NE(errorOf({}, {"CAY_WALLS=paper"}).find("CAY_WALLS"), std::string::npos);
+  EXPECT_NE(errorOf({}, {"CAY_IMAGES=here"}).find("CAY_IMAGES"), std::string::npos);
   EXPECT_NE(errorOf({}, {"CAY_TREE_KILL=magic"}).find("CAY_TREE_KILL"), std::string::npos);
   EXPECT_NE(errorOf({}, {"SBX_TOKEN=a b"}), "");
+}
+
+TEST(Config, HostModeByVariablesAndByFlags) {
+  const auto dedicated = parseConfig({}, {"SBX_HOST_MODE=0"}).value();
+  EXPECT_FALSE(dedicated.hostMode);
+  const auto byVariables =
+      parseConfig({}, {"SBX_HOST_MODE=1", "SBX_TOKEN=t", "SBX_CAPACITY=5", "CAY_IMAGES=/i",
+                       "CAY_WALLS=restricted", "SBX_COMPAT_HOST_TOKEN=1"})
+          .value();
+  const auto byFlags = parseConfig({"--host-mode", "--capacity=5", "--images", "/i", "--walls",
+                                    "restricted", "--compat-host-token"},
+                                   {"SBX_TOKEN=t"})
+                           .value();
+  for (const Config& config : {byVariables, byFlags}) {
+    EXPECT_TRUE(config.hostMode);
+    EXPECT_EQ(config.capacity, 5U);
+    EXPECT_EQ(config.images, "/i");
+    EXPECT_EQ(config.walls, isolation::Mode::kRestricted);
+    EXPECT_TRUE(config.compatHostToken);
+  }
+  const auto plain = parseConfig({"--host-mode", "--walls=auto"}, {"SBX_TOKEN=t"}).value();
+  EXPECT_EQ(plain.capacity, 64U);
+  EXPECT_EQ(plain.walls, std::nullopt);
+  EXPECT_FALSE(plain.compatHostToken);
+  EXPECT_NE(errorOf({"--host-mode"}).find("token"), std::string::npos);
 }
 
 TEST(Config, ATokenFileLosesItsLastNewline) {

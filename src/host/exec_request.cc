@@ -8,29 +8,14 @@
 #include "base/ids.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "files/path_text.h"
+#include "host/body_fields.h"
 
 namespace cay::host {
 namespace {
 
 using sandbox::ExecSpec;
 using sandbox::Kind;
-
-std::unexpected<Error> wrong(std::string_view field, std::string_view what) {
-  return fail(Code::kInvalid, "'" + std::string(field) + "' " + std::string(what));
-}
-
-// The field if it is there and not null.
-const json::Value* field(const json::Object& body, const char* name) {
-  const json::Value* value = body.if_contains(name);
-  return value == nullptr || value->is_null() ? nullptr : value;
-}
-
-Result<std::string> plainText(const json::Value& value, std::string_view name) {
-  if (!value.is_string()) return wrong(name, "must be a string");
-  std::string text(value.get_string());
-  if (text.contains('\0')) return wrong(name, "must not contain a NUL character");
-  return text;
-}
 
 Result<> readCommand(const json::Object& body, ExecSpec& spec) {
   const json::Value* cmd = field(body, "cmd");
@@ -56,29 +41,6 @@ Result<> readCommand(const json::Object& body, ExecSpec& spec) {
     spec.argv.push_back(std::move(text));
   }
   if (spec.argv.front().empty()) return wrong("cmd", "must begin with the name of a program");
-  return {};
-}
-
-Result<> readEnvironment(const json::Object& body, ExecSpec& spec) {
-  const json::Value* env = field(body, "env");
-  if (env == nullptr) return {};
-  if (!env->is_object()) return wrong("env", "must be an object of names and values");
-  for (const auto& [key, value] : env->get_object()) {
-    const std::string name(key);
-    if (name.empty() || name.contains('=') || name.contains('\0')) {
-      return wrong("env", "has a name that is empty or holds '=' or NUL: " + quoted(name));
-    }
-    std::erase_if(spec.env, [&](const std::string& entry) {
-      return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
-    });
-    if (value.is_null()) continue;  // unset
-    const auto text = json::scalarText(value);
-    if (!text)
-      return wrong("env", "value of " + quoted(name) + " must be a string, number or boolean");
-    if (text->contains('\0'))
-      return wrong("env", "value of " + quoted(name) + " contains a NUL character");
-    spec.env.push_back(name + "=" + *text);
-  }
   return {};
 }
 
@@ -129,7 +91,13 @@ Result<> readDirectory(const json::Object& body, const ExecDefaults& defaults, E
   if (cwd == nullptr) return {};
   CAY_ASSIGN(const std::string path, plainText(*cwd, "cwd"));
   if (path.empty()) return wrong("cwd", "must not be empty");
-  spec.cwd = path.starts_with('/') ? path : defaults.cwd + "/" + path;
+  if (defaults.rootedAtHome) {
+    const std::string clamped = files::clamped(path);
+    const bool isReal = clamped == defaults.cwd || clamped.starts_with(defaults.cwd + "/");
+    spec.cwd = isReal ? clamped : clamped == "/" ? defaults.cwd : defaults.cwd + clamped;
+  } else {
+    spec.cwd = path.starts_with('/') ? path : defaults.cwd + "/" + path;
+  }
   return {};
 }
 
@@ -143,15 +111,13 @@ Result<OutputEncoding> parseEncoding(std::string_view name) {
 
 Result<ExecRequest> parseExecRequest(std::string_view body, Kind kind, std::string_view key,
                                      const ExecDefaults& defaults) {
-  CAY_ASSIGN(const json::Value parsed, json::parse(body));
-  if (!parsed.is_object()) return fail(Code::kInvalid, "the request body must be a JSON object");
-  const json::Object& object = parsed.get_object();
+  CAY_ASSIGN(const json::Object object, bodyObject(body));
   ExecRequest request;
   ExecSpec& spec = request.start.spec;
   spec.kind = kind;
   spec.env = defaults.env;
   CAY_TRY(readCommand(object, spec));
-  CAY_TRY(readEnvironment(object, spec));
+  CAY_TRY(readEnvironment(object, spec.env));
   CAY_TRY(readTimeout(object, spec));
   CAY_TRY(readStdin(object, spec));
   CAY_TRY(readDisconnect(object, !key.empty(), spec));

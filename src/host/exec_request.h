@@ -15,6 +15,9 @@ enum class OutputEncoding { kText, kBase64 };
 struct ExecDefaults {
   std::vector<std::string> env;  // NAME=value
   std::string cwd;               // absolute; relative ones in requests count from here
+  // Folders in requests are rooted at `cwd`, as file paths are (files::Paths::kHome), unless they
+  // lie in it by their real path.
+  bool rootedAtHome = false;
 };
 
 struct ExecRequest {

@@ -143,7 +143,10 @@ json::Object exitObject(const Exec& exec) {
   exit["exec_id"] = exec.id;
   exit["cause"] = sandbox::causeName(record.cause);
   if (record.cause == sandbox::Cause::kStartFailed) exit["error"] = toValidUtf8(record.error);
-  exit["limits_hit"] = json::Array();
+  json::Array limits;
+  for (const std::string_view name : sandbox::limitNames(record.limitsHit))
+    limits.emplace_back(name);
+  exit["limits_hit"] = std::move(limits);
   exit["usage"] = json::Object{{"user_ms", record.usage.userMs},
                                {"system_ms", record.usage.systemMs},
                                {"max_rss_bytes", record.usage.maxRssBytes},

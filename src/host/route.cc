@@ -18,6 +18,10 @@ std::vector<std::string_view> segments(std::string_view path) {
   return out;
 }
 
+bool isBelow(std::string_view path, std::string_view route) {
+  return path.starts_with(route) && (path.size() == route.size() || path[route.size()] == '/');
+}
+
 Result<> allow(Call& call, std::initializer_list<std::string_view> methods) {
   if (std::ranges::find(methods, call.head.method) != methods.end()) return {};
   for (const std::string_view method : methods) {
@@ -29,6 +33,12 @@ Result<> allow(Call& call, std::initializer_list<std::string_view> methods) {
 
 std::unexpected<Error> noSuchRoute(const Call& call) {
   return fail(Code::kNotFound, "no such route: " + call.head.method + " " + quoted(call.head.path));
+}
+
+net::Task<Result<>> answerOptions(Call& call) {
+  net::ResponseHead options{.status = 204, .fields = {}};
+  options.fields.add("Allow", "GET, HEAD, POST, PUT, DELETE, OPTIONS");
+  co_return co_await net::send(call.response, std::move(options), {});
 }
 
 }  // namespace cay::host

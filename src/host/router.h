@@ -1,45 +1,35 @@
-// From a request to its route: health, authentication, the sandbox's prefix, errors as JSON.
+// From a request to its route: health, errors as JSON, and who may come in. What the routes are is
+// the business of DedicatedRouter and PoolRouter.
 #pragma once
 
 #include <string>
+#include <string_view>
 
-#include "host/activity.h"
-#include "host/exec_routes.h"
-#include "host/file_routes.h"
-#include "net/dialer.h"
+#include "base/error.h"
+#include "host/call.h"
 #include "net/handler.h"
 
 namespace cay::host {
 
-// The services of one sandbox, whose routes are all below one prefix.
-struct SandboxServices {
-  ExecService exec;
-  FileService& files;
-  net::Dialer& dialer;
-};
-
-class Router final : public net::Handler {
+class Router : public net::Handler {
  public:
-  // An empty token lets in whoever speaks from this machine and is no web page.
-  Router(std::string token, SandboxServices services, Activity& activity)
-      : token_(std::move(token)), services_(std::move(services)), activity_(activity) {}
+  net::Task<> handle(const net::RequestHead& head, net::Body& body, net::Response& response) final;
 
-  // The host's own port, known once it listens; never proxied to.
-  void setOwnPort(uint16_t port) { ownPort_ = port; }
-
-  net::Task<> handle(const net::RequestHead& head, net::Body& body,
-                     net::Response& response) override;
+ protected:
+  // Whether even /health is for this client.
+  [[nodiscard]] virtual Result<> admit(const net::RequestHead& head) const = 0;
+  // Every request but /health. Errors as of a route function.
+  virtual net::Task<Result<>> route(Call& call) = 0;
 
  private:
-  [[nodiscard]] Result<> authenticate(const net::RequestHead& head) const;
-  net::Task<Result<>> route(const net::RequestHead& head, net::Body& body, net::Response& response);
-  net::Task<Result<>> routeSandbox(Call& call);
-
-  std::string token_;
-  SandboxServices services_;
-  Activity& activity_;
-  uint16_t ownPort_ = 0;
+  net::Task<Result<>> answer(const net::RequestHead& head, net::Body& body,
+                             net::Response& response);
 };
+
+// The token that a request carries, if it carries exactly one; empty otherwise.
+std::string_view tokenOf(const net::RequestHead& head);
+// kDenied, which says whether a token is missing or wrong.
+std::unexpected<Error> denied(const net::RequestHead& head);
 
 // True for a Host field that names this machine's loopback.
 bool isLoopbackHost(std::string_view host);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "host/route.h"
+#include "sandbox/activity.h"
 
 namespace cay::host {
 namespace {
@@ -30,10 +31,10 @@ int64_t fakeClock() {
 }
 
 TEST(Activity, ARequestInProgressAndARunningProcessAreUse) {
-  Activity activity(0);
+  sandbox::Activity activity(0);
   EXPECT_EQ(activity.quietMs(1000, 0), 1000);
   {
-    const Activity::InUse request(activity, fakeClock);
+    const sandbox::Activity::InUse request(activity, fakeClock);
     EXPECT_EQ(activity.quietMs(50'000, 0), 0);
     fakeNow = 60'000;
   }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "sandbox/cgroup_files.h"
+#include "isolation/cgroup_files.h"
 #include "sandbox/process_tree.h"
 #include "sys/io.h"
 
@@ -129,7 +129,7 @@ class CgroupTrees : public ProcessTrees {
       : path_(std::move(path)), folder_(std::move(folder)) {}
   ~CgroupTrees() override {
     for (const Group& group : spare_) remove(group);
-    (void)::rmdir(path_.c_str());
+    if (!path_.empty()) (void)::rmdir(path_.c_str());
   }
   CgroupTrees(const CgroupTrees&) = delete;
   CgroupTrees& operator=(const CgroupTrees&) = delete;
@@ -199,7 +199,7 @@ class CgroupTrees : public ProcessTrees {
     (void)::unlinkat(folder_.get(), group.name.c_str(), AT_REMOVEDIR);
   }
 
-  std::string path_;
+  std::string path_;  // to be removed at the end; empty: not ours to remove
   Fd folder_;
   std::vector<Group> spare_;
 };
@@ -233,7 +233,7 @@ void sweep(const std::string& path) {
 }  // namespace
 
 Result<std::unique_ptr<ProcessTrees>> cgroupTrees(const std::string& name) {
-  const auto own = ownGroupV2();
+  const auto own = isolation::ownGroupV2();
   if (!own) return fail(Code::kInternal, "no cgroup v2 tree is mounted");
   const std::string path = *own + "/" + name;
   sweep(path);
@@ -243,6 +243,10 @@ Result<std::unique_ptr<ProcessTrees>> cgroupTrees(const std::string& name) {
   auto trees = std::make_unique<CgroupTrees>(path, std::move(folder));
   CAY_TRY(trees->prove());
   return trees;
+}
+
+std::unique_ptr<ProcessTrees> cgroupTreesIn(Fd group) {
+  return std::make_unique<CgroupTrees>("", std::move(group));
 }
 
 }  // namespace cay::sandbox

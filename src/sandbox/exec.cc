@@ -30,4 +30,12 @@ std::string_view streamName(StreamId stream) {
   return stream == kStdout ? "stdout" : "stderr";
 }
 
+std::vector<std::string_view> limitNames(uint8_t limits) {
+  std::vector<std::string_view> out;
+  if ((limits & kLimitMemory) != 0) out.emplace_back("memory");
+  if ((limits & kLimitPids) != 0) out.emplace_back("pids");
+  if ((limits & kLimitDisk) != 0) out.emplace_back("disk");
+  return out;
+}
+
 }  // namespace cay::sandbox

@@ -69,6 +69,10 @@ struct Usage {
   uint64_t writeBytes = 0;
 };
 
+// Limits of the sandbox that were run into while an exec ran, as a set of bits.
+enum Limit : uint8_t { kLimitMemory = 1, kLimitPids = 2, kLimitDisk = 4 };
+std::vector<std::string_view> limitNames(uint8_t limits);
+
 struct ExitRecord {
   Cause cause = Cause::kExited;
   std::optional<int> exitCode;
@@ -78,6 +82,7 @@ struct ExitRecord {
   Usage usage;
   uint64_t outputBytes[kStreams] = {0, 0};
   std::string error;  // with Cause::kStartFailed
+  uint8_t limitsHit = 0;
 };
 
 // How far into each stream something reaches, in bytes.

@@ -1,3 +1,5 @@
+#include "sandbox/follower.h"
+
 #include <algorithm>
 
 #include "sandbox/sandbox.h"

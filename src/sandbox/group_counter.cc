@@ -1,38 +1,41 @@
-#include "sandbox/oom.h"
+#include "sandbox/group_counter.h"
 
 #include <fcntl.h>
 
 #include <charconv>
-#include <string_view>
 
-#include "sandbox/cgroup_files.h"
+#include "isolation/cgroup_files.h"
 #include "sys/io.h"
 
 namespace cay::sandbox {
 
-OomCounter OomCounter::forOwnGroup() {
-  OomCounter counter;
+GroupCounter GroupCounter::oomKillsOfOwnGroup() {
+  Fd file;
   const auto open = [&](const std::optional<std::string>& folder, const char* name) {
-    if (!folder || counter.file_.valid()) return;
-    counter.file_ = Fd(::open((*folder + name).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!folder || file.valid()) return;
+    file = Fd(::open((*folder + name).c_str(), O_RDONLY | O_CLOEXEC));
   };
-  open(ownGroupV2(), "/memory.events");
-  open(ownGroupV1("memory"), "/memory.oom_control");
-  return counter;
+  open(isolation::ownGroupV2(), "/memory.events");
+  open(isolation::ownGroupV1("memory"), "/memory.oom_control");
+  return oomKills(std::move(file));
 }
 
-uint64_t OomCounter::read() const {
+uint64_t GroupCounter::read() const {
   if (!file_.valid()) return 0;
   char text[1024];
   const auto length = sys::preadSome(file_.get(), text, 0);
   if (!length) return 0;
-  const std::string_view all(text, *length);
-  constexpr std::string_view kName = "\noom_kill ";
-  const size_t at = all.find(kName);
-  if (at == std::string_view::npos) return 0;
-  uint64_t value = 0;
-  std::from_chars(all.data() + at + kName.size(), all.data() + all.size(), value);
-  return value;
+  std::string_view rest(text, *length);
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    if (line.starts_with(name_)) {
+      uint64_t value = 0;
+      std::from_chars(line.data() + name_.size(), line.data() + line.size(), value);
+      return value;
+    }
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  }
+  return 0;
 }
 
 }  // namespace cay::sandbox

@@ -4,10 +4,12 @@
 // purpose: the kernel counts a command's peak memory from its parent's.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "isolation/enclosure.h"
 #include "sandbox/output_log.h"
 
 namespace cay::sandbox {
@@ -16,9 +18,10 @@ struct KeeperOptions {
   Fd listener;   // seqpacket, bound in the state folder
   Fd logFolder;  // where output logs go
   LogShape shape;
-  std::string cgroupName;            // of the folder for its groups
-  std::string noCgroups;             // why none are to be used; empty: try
-  uint64_t commandOpenFiles = 1024;  // the soft limit of commands; ours may be higher
+  std::string cgroupName;                   // of the folder for its groups
+  std::string noCgroups;                    // why none are to be used; empty: try
+  uint64_t commandOpenFiles = 1024;         // the soft limit of commands; ours may be higher
+  std::optional<isolation::Inside> inside;  // the walls that stand around it; none: it has none
 };
 
 // Serves until it is told to shut down, or until it has been without a host and without anything

@@ -4,8 +4,6 @@
 
 #include <cerrno>
 
-#include "sandbox/keeper_protocol.h"
-
 namespace cay::sandbox {
 
 KeeperLink::KeeperLink(boost::asio::io_context& io, Fd socket, Callbacks callbacks)
@@ -20,19 +18,22 @@ Result<std::shared_ptr<KeeperLink>> KeeperLink::over(boost::asio::io_context& io
 }
 
 Result<std::shared_ptr<KeeperLink>> KeeperLink::toLiving(boost::asio::io_context& io,
-                                                         int stateFolder, Callbacks callbacks) {
-  auto socket = sys::connectAt(stateFolder, kKeeperSocketName);
+                                                         const SandboxFolder& folder,
+                                                         Callbacks callbacks) {
+  auto socket = sys::connectAt(folder.base, folder.keeperSocket());
   if (!socket) return fail(Code::kNotFound, "no keeper listens");
   return over(io, std::move(*socket), std::move(callbacks));
 }
 
-Result<std::shared_ptr<KeeperLink>> KeeperLink::toNew(boost::asio::io_context& io, int stateFolder,
+Result<std::shared_ptr<KeeperLink>> KeeperLink::toNew(boost::asio::io_context& io,
+                                                      const SandboxFolder& folder,
                                                       const Spawner& spawn, Callbacks callbacks) {
-  (void)::unlinkat(stateFolder, kKeeperSocketName, 0);  // left by one that has died
-  CAY_ASSIGN(Fd listener, sys::listenAt(stateFolder, kKeeperSocketName));
+  const std::string name = folder.keeperSocket();
+  (void)::unlinkat(folder.base, name.c_str(), 0);  // left by one that has died
+  CAY_ASSIGN(Fd listener, sys::listenAt(folder.base, name));
   // Connected before the keeper runs: the connection waits in the listener's queue, so nothing is
   // polled.
-  CAY_ASSIGN(Fd socket, sys::connectAt(stateFolder, kKeeperSocketName));
+  CAY_ASSIGN(Fd socket, sys::connectAt(folder.base, name));
   CAY_TRY(spawn(std::move(listener)));
   return over(io, std::move(socket), std::move(callbacks));
 }
@@ -48,10 +49,10 @@ void KeeperLink::awaitReadable() {
 
 void KeeperLink::receiveAll() {
   while (!closed_) {
-    const auto packet = sys::receivePacket(socket_.native_handle());
+    auto packet = sys::receivePacket(socket_.native_handle());
     if (!packet && packet.error().sys == EAGAIN) return;
     if (!packet || packet->data.empty()) return lose();
-    callbacks_.onPacket(*packet);
+    callbacks_.onPacket(std::move(*packet));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "net/task.h"
+#include "sandbox/paths.h"
 #include "sys/packet.h"
 
 namespace cay::sandbox {
@@ -20,15 +21,17 @@ class KeeperLink {
   // Starts a keeper process that takes the listener over. May block for the length of an exec.
   using Spawner = std::function<Result<>(Fd listener)>;
   struct Callbacks {
-    std::function<void(const sys::Packet&)> onPacket;
+    std::function<void(sys::Packet)> onPacket;
     std::function<void()> onLost;  // the keeper has died; the link is of no more use
   };
 
-  // To a keeper that already listens in the state folder; kNotFound if there is none.
-  static Result<std::shared_ptr<KeeperLink>> toLiving(boost::asio::io_context& io, int stateFolder,
+  // To a keeper that already listens in the folder; kNotFound if there is none.
+  static Result<std::shared_ptr<KeeperLink>> toLiving(boost::asio::io_context& io,
+                                                      const SandboxFolder& folder,
                                                       Callbacks callbacks);
   // To a new one.
-  static Result<std::shared_ptr<KeeperLink>> toNew(boost::asio::io_context& io, int stateFolder,
+  static Result<std::shared_ptr<KeeperLink>> toNew(boost::asio::io_context& io,
+                                                   const SandboxFolder& folder,
                                                    const Spawner& spawn, Callbacks callbacks);
 
   // Sends at once, or as soon as the keeper takes it; order is kept. Never fails: if the keeper

@@ -1,13 +1,9 @@
 #include "sandbox/keeper_process.h"
 
 #include <fcntl.h>
-#include <spawn.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <csignal>
 
 #include "base/text.h"
+#include "sandbox/self_process.h"
 
 namespace cay::sandbox {
 namespace {
@@ -29,35 +25,8 @@ KeeperLink::Spawner keeperSpawner(KeeperSettings settings, int logFolder) {
         settings.noCgroups,
         std::to_string(settings.commandOpenFiles),
     };
-    std::vector<char*> argv;
-    argv.reserve(arguments.size() + 1);
-    for (const std::string& argument : arguments)
-      argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
-    char* const noEnvironment[] = {nullptr};
-
-    // Moved out of the way first, so that neither lands on the other's number.
-    const Fd highListener(::fcntl(listener.get(), F_DUPFD_CLOEXEC, 10));
-    const Fd highFolder(::fcntl(logFolder, F_DUPFD_CLOEXEC, 10));
-    if (!highListener.valid() || !highFolder.valid())
-      return failSys("cannot start the keeper", errno);
-    posix_spawn_file_actions_t files;
-    ::posix_spawn_file_actions_init(&files);
-    for (int fd = 0; fd < 3; ++fd) {
-      ::posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
-    }
-    ::posix_spawn_file_actions_adddup2(&files, highListener.get(), kListenerFd);
-    ::posix_spawn_file_actions_adddup2(&files, highFolder.get(), kLogFolderFd);
-    posix_spawnattr_t attributes;
-    ::posix_spawnattr_init(&attributes);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-    pid_t pid = 0;
-    const int error =
-        ::posix_spawn(&pid, "/proc/self/exe", &files, &attributes, argv.data(), noEnvironment);
-    ::posix_spawnattr_destroy(&attributes);
-    ::posix_spawn_file_actions_destroy(&files);
-    if (error != 0) return failSys("cannot start the keeper", error);
-    return {};
+    const int descriptors[] = {listener.get(), logFolder};
+    return startSelf(arguments, descriptors);
   };
 }
 

@@ -9,7 +9,7 @@ namespace cay::sandbox {
 
 // Raised whenever a message changes, so that a host started from a newer program knows what it
 // talks to.
-inline constexpr uint32_t kKeeperProtocol = 1;
+inline constexpr uint32_t kKeeperProtocol = 2;
 inline constexpr char kKeeperSocketName[] = "keeper.sock";
 
 enum class Message : uint8_t {
@@ -23,9 +23,12 @@ enum class Message : uint8_t {
   kAskStdin,    // id: answered by kStdin
   kCloseStdin,  // id
   kShutdown,    // end everything and exit
+  kAskRoot,     // answered by kRoot
+  kAskSocket,   // answered by kSocket
 
   // Keeper to host.
-  kHello,        // u32 protocol, mechanism of process trees, why not cgroups
+  kRefused,      // text: the walls could not be raised, so there is no keeper; comes alone
+  kHello,        // u32 protocol, mechanism of process trees, why not cgroups; its pidfd rides along
   kLive,         // id, i32 pid, u64 total x2, u64 lostFrom x2, bool leader still runs; one for each
   kReady,        // the list is complete
   kStarted,      // id, i32 pid; left out when kProgress or kExit follow at once
@@ -34,6 +37,8 @@ enum class Message : uint8_t {
   kExit,         // id, exit record, u64 lostFrom x2, bool gone: kGone is not sent then
   kGone,         // id, u64 total x2, u64 lostFrom x2: all of it has ended and its pipes are closed
   kStdin,        // id, bool; true: the write end rides along
+  kRoot,         // bool; true: the directory that file paths start from rides along
+  kSocket,       // bool; true: a TCP socket of the sandbox's network rides along, not connected
 };
 
 }  // namespace cay::sandbox

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,13 +77,18 @@ std::expected<std::unique_ptr<KeptExec>, StartFailure> KeptExec::start(const Sur
   std::unique_ptr<KeptExec> exec(new KeptExec(spec, std::move(*log), std::move(*tree)));
   exec->oom_ = &around.oom;
   exec->oomAtStart_ = around.oom.read();
+  exec->forks_ = &around.forks;
+  exec->forksAtStart_ = around.forks.read();
+  exec->inside_ = around.inside;
+  exec->alone_ = around.alone;
   exec->startedAt_ = monotonicMs();
   auto born =
       exec->tree_->start({.spec = spec,
                           .stdio = {input->theirs.valid() ? input->theirs.get() : around.null,
                                     theirs[kStdout].get(), theirs[kStderr].get()},
                           .intoCgroup = -1,
-                          .openFiles = around.openFiles});
+                          .openFiles = around.openFiles,
+                          .inside = around.inside});
   if (!born) {
     if (born.error().fault == StartFault::kCommand) {
       exec->log_.append(kStderr, born.error().message + "\n");
@@ -214,6 +220,28 @@ bool KeptExec::drained() const {
   return graceOver_;
 }
 
+// The kernel counts kills for the whole group. What died need not be the leader: a shell passes its
+// child's end on as 137, other programs as some failure, which is told apart from a neighbour's
+// trouble only while nobody else runs.
+bool KeptExec::killedForMemory(const ExitRecord& record) const {
+  if (oom_->read() == oomAtStart_) return false;
+  if (record.signal == SIGKILL || record.exitCode == 128 + SIGKILL) return true;
+  return alone_ && record.exitCode != 0;
+}
+
+uint8_t KeptExec::limitsHit() const {
+  uint8_t limits = 0;
+  if (oom_->read() != oomAtStart_) limits |= kLimitMemory;
+  if (forks_->read() != forksAtStart_) limits |= kLimitPids;
+  struct statvfs disk{};
+  if (inside_ != nullptr && inside_->diskLimited() &&
+      ::fstatvfs(inside_->files().get(), &disk) == 0 &&
+      (disk.f_bavail == 0 || disk.f_favail == 0)) {
+    limits |= kLimitDisk;
+  }
+  return limits;
+}
+
 ExitRecord KeptExec::makeRecord() const {
   ExitRecord record;
   const int status = leaderEnd_->status;
@@ -221,11 +249,12 @@ ExitRecord KeptExec::makeRecord() const {
   if (WIFSIGNALED(status)) record.signal = WTERMSIG(status);
   if (ending_) {
     record.cause = *ending_;
-  } else if (record.signal == SIGKILL && oom_->read() > oomAtStart_) {
+  } else if (killedForMemory(record)) {
     record.cause = Cause::kOom;
   } else {
     record.cause = record.signal ? Cause::kSignaled : Cause::kExited;
   }
+  record.limitsHit = limitsHit();
   record.pid = pid_;
   record.durationMs = leaderEndedAt_ - startedAt_;
   record.usage = leaderEnd_->usage;

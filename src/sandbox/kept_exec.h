@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "sandbox/exec.h"
-#include "sandbox/oom.h"
+#include "sandbox/group_counter.h"
 #include "sandbox/output_log.h"
 #include "sandbox/process_tree.h"
 
@@ -26,8 +26,11 @@ class KeptExec {
     int logFolder;
     LogShape shape;
     ProcessTrees& trees;
-    const OomCounter& oom;
-    int null;  // /dev/null, for commands without input
+    const GroupCounter& oom;
+    const GroupCounter& forks;
+    const isolation::Inside* inside;  // the walls; null: none
+    bool alone;                       // nothing else runs in the sandbox
+    int null;                         // /dev/null, for commands without input
     rlimit openFiles;
   };
 
@@ -59,6 +62,8 @@ class KeptExec {
   // Reads once, so that a command that never stops writing does not keep the others waiting.
   void readPipe(StreamId stream, std::span<char> buffer);
   void setLimits(const Offsets& limits) { limits_ = limits; }
+  // Another exec has begun in the same sandbox.
+  void setAccompanied() { alone_ = false; }
   void flushLog() { (void)log_.saveTotals(); }
 
   // Input. The pipe is to be watched for writing while there is data left to feed.
@@ -88,14 +93,20 @@ class KeptExec {
   KeptExec(const ExecSpec& spec, LogWriter log, std::unique_ptr<ProcessTree> tree);
 
   [[nodiscard]] bool drained() const;
+  [[nodiscard]] uint8_t limitsHit() const;
+  [[nodiscard]] bool killedForMemory(const ExitRecord& record) const;
   [[nodiscard]] ExitRecord makeRecord() const;
 
   std::string id_;
   OnDisconnect onDisconnect_;
   LogWriter log_;
   std::unique_ptr<ProcessTree> tree_;
-  const OomCounter* oom_ = nullptr;
+  const GroupCounter* oom_ = nullptr;
   uint64_t oomAtStart_ = 0;
+  const GroupCounter* forks_ = nullptr;
+  uint64_t forksAtStart_ = 0;
+  const isolation::Inside* inside_ = nullptr;
+  bool alone_ = true;  // nothing else ran in the sandbox during its life
   pid_t pid_ = -1;
   Fd pidfd_;
   sys::IoCounter io_;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kDefaultPath =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-enum class Step { kNone, kSession, kDescriptors, kLimits, kDirectory, kExec };
+enum class Step { kNone, kSession, kDescriptors, kLimits, kWalls, kDirectory, kExec };
 
 // What the child needs, prepared beforehand: between clone and exec it shares memory with the
 // keeper and must neither allocate nor lock.
@@ -25,11 +25,13 @@ struct ChildWork {
   const char* const* candidates;  // paths to try, null at the end
   int stdio[3];
   rlimit openFiles;
+  const isolation::Inside* inside;
 
   // Written by the child, read by the parent after it is gone.
   Step failedStep = Step::kNone;
   int error = 0;
   const char* failedPath = nullptr;
+  const char* failedWall = nullptr;
 };
 
 // exec's answer for a candidate that is simply not there; PATH search goes on to the next one.
@@ -52,6 +54,9 @@ int childMain(void* argument) {
     if (::dup2(work.stdio[fd], fd) < 0) return failed(Step::kDescriptors);
   }
   if (::setrlimit(RLIMIT_NOFILE, &work.openFiles) != 0) return failed(Step::kLimits);
+  if (work.inside != nullptr && (work.failedWall = work.inside->enter()) != nullptr) {
+    return failed(Step::kWalls);
+  }
   if (::chdir(work.cwd) != 0) return failed(Step::kDirectory);
   sigset_t none;
   ::sigemptyset(&none);
@@ -106,6 +111,10 @@ bool isShortage(int error) {
 StartFailure describe(const ExecSpec& spec, const ChildWork& work) {
   const std::string name = quoted(spec.argv.front());
   const std::string reason = errnoText(work.error);
+  if (work.failedStep == Step::kWalls) {
+    return {StartFault::kShortage, 0,
+            "cannot put " + name + " behind its walls (" + work.failedWall + "): " + reason};
+  }
   if (isShortage(work.error)) {
     return {StartFault::kShortage, 0, "cannot start " + name + ": " + reason};
   }
@@ -147,7 +156,8 @@ Launched launch(const LaunchPlan& plan) {
                  .env = env.data(),
                  .candidates = paths.data(),
                  .stdio = {plan.stdio[0], plan.stdio[1], plan.stdio[2]},
-                 .openFiles = plan.openFiles};
+                 .openFiles = plan.openFiles,
+                 .inside = plan.inside};
   auto born =
       sys::cloneVfork({.child = childMain, .argument = &work, .intoCgroup = plan.intoCgroup});
   if (!born) {

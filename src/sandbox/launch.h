@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "isolation/enclosure.h"
 #include "sandbox/exec.h"
 #include "sys/process.h"
 
@@ -17,6 +18,7 @@ struct LaunchPlan {
   int stdio[3];         // become descriptors 0, 1 and 2; each must be 3 or higher
   int intoCgroup = -1;  // cgroup v2 directory, or -1
   rlimit openFiles;     // the limit that commands get, whatever ours is
+  const isolation::Inside* inside = nullptr;  // the walls to enter; null: none
 };
 
 // Why a command did not start, by whose fault.

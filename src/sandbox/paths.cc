@@ -14,21 +14,14 @@
 namespace cay::sandbox {
 namespace {
 
-Result<> makeFolders(const std::string& path) {
+Result<> makeFolders(const std::string& path, mode_t mode) {
   for (size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
     const std::string part = path.substr(0, at);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+    if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST) {
       return failSys("cannot make the state folder " + quoted(part), errno);
     }
     if (at == std::string::npos) return {};
   }
-}
-
-Result<Fd> openFolder(int parent, const char* name) {
-  if (::mkdirat(parent, name, 0700) != 0 && errno != EEXIST) return failSys(name, errno);
-  Fd folder(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (!folder.valid()) return failSys(name, errno);
-  return folder;
 }
 
 Result<std::string> lastingName(int folder) {
@@ -45,16 +38,23 @@ Result<std::string> lastingName(int folder) {
 
 }  // namespace
 
-Result<StateFolder> StateFolder::open(const std::string& path) {
-  CAY_TRY(makeFolders(path));
-  StateFolder state;
+Result<Fd> openFolderAt(int parent, const char* name, mode_t mode) {
+  if (::mkdirat(parent, name, mode) != 0 && errno != EEXIST) return failSys(name, errno);
+  Fd folder(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!folder.valid()) return failSys(name, errno);
+  return folder;
+}
+
+Result<LockedFolder> LockedFolder::open(const std::string& path, mode_t mode) {
+  CAY_TRY(makeFolders(path, mode));
+  LockedFolder state;
   state.folder = Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!state.folder.valid()) return failSys("cannot open the state folder " + quoted(path), errno);
   struct stat info{};
   if (::fstat(state.folder.get(), &info) != 0 || info.st_uid != ::geteuid()) {
     return fail(Code::kConflict, "the state folder " + quoted(path) + " belongs to somebody else");
   }
-  if ((info.st_mode & 077) != 0 && ::fchmod(state.folder.get(), 0700) != 0) {
+  if ((info.st_mode & 0777) != mode && ::fchmod(state.folder.get(), mode) != 0) {
     return failSys("chmod of the state folder " + quoted(path), errno);
   }
   state.lock =
@@ -64,8 +64,14 @@ Result<StateFolder> StateFolder::open(const std::string& path) {
     return fail(Code::kConflict, "the state folder " + quoted(path) +
                                      " is in use by another host; give this one its own (--state)");
   }
-  CAY_ASSIGN(state.execs, openFolder(state.folder.get(), "execs"));
   CAY_ASSIGN(state.name, lastingName(state.folder.get()));
+  return state;
+}
+
+Result<StateFolder> StateFolder::open(const std::string& path) {
+  CAY_ASSIGN(LockedFolder locked, LockedFolder::open(path, 0700));
+  StateFolder state{std::move(locked), {}};
+  CAY_ASSIGN(state.execs, openFolderAt(state.folder.get(), "execs", 0700));
   return state;
 }
 

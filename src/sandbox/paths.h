@@ -6,22 +6,47 @@
 //   execs/<name>  output, meta data and exit record of one exec (output_log.h)
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/fd.h"
 
 namespace cay::sandbox {
 
-struct StateFolder {
+// Where the things of one sandbox are: below a directory that is open anyway, so that a sandbox
+// needs no descriptor of its own.
+struct SandboxFolder {
+  int base = -1;
+  std::string prefix;  // of every path in it: empty, or ends in '/'
+
+  [[nodiscard]] std::string keeperSocket() const { return prefix + "keeper.sock"; }
+  [[nodiscard]] std::string execs() const { return prefix + "execs"; }
+  [[nodiscard]] std::string log(std::string_view file) const {
+    return execs().append("/").append(file);
+  }
+};
+
+// A folder that one host uses at a time.
+struct LockedFolder {
   Fd folder;
-  Fd execs;
   Fd lock;
   std::string name;  // "cay-" + 16 hex digits, the same for the folder's life
 
-  // Makes what is missing, with access for the owner alone, and takes the lock. Fails with
-  // kConflict if another host holds it.
+  // Makes what is missing of the path, with access as `mode` says (others may pass through or not
+  // at all), and takes the lock. Fails with kConflict if another host holds it.
+  static Result<LockedFolder> open(const std::string& path, mode_t mode);
+};
+
+struct StateFolder : LockedFolder {
+  Fd execs;
+
   static Result<StateFolder> open(const std::string& path);
 };
+
+// A folder in another, made if it is missing.
+Result<Fd> openFolderAt(int parent, const char* name, mode_t mode);
 
 }  // namespace cay::sandbox

@@ -56,6 +56,8 @@ class ProcessTrees {
 // Groups below our own cgroup v2 group, in a folder called `name`. Fails where none can be made,
 // entered or killed; what an earlier keeper left under that name is killed and removed.
 Result<std::unique_ptr<ProcessTrees>> cgroupTrees(const std::string& name);
+// Groups below one that is known to work.
+std::unique_ptr<ProcessTrees> cgroupTreesIn(Fd group);
 std::unique_ptr<ProcessTrees> subreaperTrees();
 
 Usage usageOf(const rusage& usage, const sys::IoCounter::Counts& io);

@@ -1,18 +1,9 @@
 #include "sandbox/sandbox.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/clock.h"
 #include "base/ids.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "base/text.h"
-#include "sandbox/keeper_protocol.h"
-#include "sandbox/wire.h"
 #include "sys/io.h"
 
 namespace cay::sandbox {
@@ -20,53 +11,7 @@ namespace {
 
 constexpr int64_t kKillGraceMs = 2'000;     // between TERM and KILL when a client asks for the end
 constexpr Millis kShutdownPatience{6'000};  // for the keeper to end everything
-constexpr uint64_t kBlockBytes = 4096;
-constexpr uint64_t kRecycledBytes = 16 * kBlockBytes;
-constexpr Millis kRetentionDelay{2};
-constexpr size_t kStartOverhead = 64;  // of a start message around its spec
-
-std::string_view prefixOf(Kind kind) {
-  return kind == Kind::kExec ? "x" : "p";
-}
-
-std::string metaOf(const Exec& exec) {
-  json::Object meta;
-  meta["id"] = exec.id;
-  meta["started_at_ms"] = exec.startedAtMs;
-  meta["tag"] = exec.tag;
-  meta["key"] = exec.key;
-  meta["fingerprint"] = exec.fingerprint;
-  meta["cmd"] = exec.cmd;
-  return json::serialize(meta);
-}
-
-void readMeta(std::string_view text, Exec& exec) {
-  const auto parsed = json::parse(text);
-  if (!parsed || !parsed->is_object()) return;
-  const json::Object& meta = parsed->get_object();
-  const auto string = [&](const char* name) {
-    const json::Value* value = meta.if_contains(name);
-    return value != nullptr && value->is_string() ? std::string(value->get_string())
-                                                  : std::string();
-  };
-  if (const json::Value* at = meta.if_contains("started_at_ms"); at != nullptr && at->is_int64()) {
-    exec.startedAtMs = at->get_int64();
-  }
-  exec.id = string("id");
-  exec.tag = string("tag");
-  exec.key = string("key");
-  exec.fingerprint = string("fingerprint");
-  exec.cmd = string("cmd");
-}
-
-uint64_t diskBytes(const Exec& exec, const LogShape& shape) {
-  uint64_t bytes = kBlockBytes;
-  for (const uint64_t total : exec.totals.at) {
-    const uint64_t kept = std::min(total, shape.headBytes + shape.ringBytes);
-    bytes += (kept + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
-  }
-  return bytes;
-}
+constexpr size_t kStartOverhead = 64;       // of a start message around its spec
 
 Writer messageFor(Message kind, const Exec& exec) {
   Writer message;
@@ -77,143 +22,131 @@ Writer messageFor(Message kind, const Exec& exec) {
 }  // namespace
 
 Sandbox::Sandbox(boost::asio::io_context& io, Options options)
-    : io_(io), options_(std::move(options)), retentionTimer_(io.get_executor()) {}
+    : io_(io), options_(std::move(options)) {}
 
 Sandbox::~Sandbox() {
   if (link_) link_->close();
 }
 
-net::Task<Result<std::unique_ptr<Sandbox>>> Sandbox::open(boost::asio::io_context& io,
-                                                          Options options) {
-  std::unique_ptr<Sandbox> sandbox(new Sandbox(io, std::move(options)));
-  sandbox->loadRecords();
-  auto living =
-      KeeperLink::toLiving(io, sandbox->options_.state.folder.get(), sandbox->callbacks());
-  if (living) {
-    sandbox->link_ = std::move(*living);
-  } else {
-    for (const auto& [id, exec] : std::unordered_map(sandbox->execs_)) {
-      if (exec->live) sandbox->markLost(exec);
-    }
-    CAY_CO_TRY(sandbox->ensureKeeper());
+ExecTable& Sandbox::table() {
+  if (table_) return *table_;
+  table_ = std::make_unique<ExecTable>(io_, options_.folder, options_.shape, options_.retention);
+  if (!recovered_) return *table_;
+  table_->load();
+  if (!link_) {
+    for (const ExecPtr& exec : table_->live()) table_->lose(exec, Cause::kHostLost);
   }
-  while (sandbox->link_ && !sandbox->ready_) co_await sandbox->keeperChanged_.wait();
-  co_return sandbox;
+  return *table_;
+}
+
+void Sandbox::recover() {
+  recovered_ = true;
+  if (auto living = KeeperLink::toLiving(io_, options_.folder, callbacks())) {
+    link_ = std::move(*living);
+  } else {
+    orphans_ = true;
+  }
+}
+
+net::Task<bool> Sandbox::settled(Millis limit) {
+  bool inTime = true;
+  while (link_ && !ready_ && inTime) inTime = co_await keeperChanged_.wait(limit);
+  co_return inTime;
 }
 
 KeeperLink::Callbacks Sandbox::callbacks() {
-  return {.onPacket = [this](const sys::Packet& packet) { onPacket(packet); },
+  return {.onPacket = [this](sys::Packet packet) { onPacket(std::move(packet)); },
           .onLost = [this] { onKeeperLost(); }};
 }
 
-Result<> Sandbox::ensureKeeper() {
-  if (link_) return {};
-  ready_ = false;
-  CAY_ASSIGN(link_, KeeperLink::toNew(io_, options_.state.folder.get(), options_.spawnKeeper,
-                                      callbacks()));
-  return {};
+// Completes at once where there is a keeper, so that nothing slips in between a caller's checks and
+// its message.
+net::Task<Result<>> Sandbox::haveKeeper() {
+  while (!gone_ && (!link_ || closing_)) {
+    if (link_) {
+      co_await keeperChanged_.wait();
+    } else if (keeper_) {
+      // Two keepers must never work on the same files and groups.
+      const KeeperMark last = *keeper_;
+      co_await last.ended();
+      if (keeper_ == last) keeper_.reset();
+    } else {
+      ready_ = false;
+      closing_ = false;
+      refusal_.clear();
+      CAY_CO_ASSIGN(link_,
+                    KeeperLink::toNew(io_, options_.folder, options_.spawnKeeper, callbacks()));
+      orphans_ = false;
+    }
+  }
+  if (gone_) co_return std::unexpected(*gone_);
+  co_return Result<>();
 }
 
-ExecPtr Sandbox::loadRecord(const std::string& file) {
-  const auto log = LogReader::open(options_.state.execs.get(), file);
-  if (!log) return nullptr;
-  const auto meta = log->meta();
-  const auto counters = log->counters();
-  auto exit = log->exit();
-  if (!meta || !counters || !exit) return nullptr;
-  auto exec = std::make_shared<Exec>();
-  readMeta(*meta, *exec);
-  if (!isId("x", exec->id) && !isId("p", exec->id)) return nullptr;
-  exec->file = file;
-  exec->kind = isId("p", exec->id) ? Kind::kProcess : Kind::kExec;
-  exec->announced = true;
-  exec->recovered = true;
-  exec->totals = counters->totals;
-  exec->lostFrom = counters->lostFrom;
-  exec->exit = std::move(*exit);
-  if (exec->exit) exec->pid = exec->exit->pid;
+Result<ExecPtr> Sandbox::known(const StartRequest& request) {
+  ExecPtr exec = request.key.empty() ? nullptr : table().findByKey(request.key);
+  if (exec && exec->fingerprint != request.fingerprint) {
+    return fail(Code::kUnprocessable,
+                "this Idempotency-Key was used for a different request before");
+  }
   return exec;
 }
 
-void Sandbox::loadRecords() {
-  const std::string folder = "/proc/self/fd/" + std::to_string(options_.state.execs.get());
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::opendir(folder.c_str()), ::closedir);
-  if (!listing) return;
-  std::vector<ExecPtr> ended;
-  while (const dirent* entry = ::readdir(listing.get())) {
-    const std::string file = entry->d_name;
-    if (!isId("x", file) && !isId("p", file)) continue;
-    const ExecPtr exec = loadRecord(file);
-    if (!exec) {
-      (void)::unlinkat(options_.state.execs.get(), file.c_str(),
-                       0);  // half made when its keeper died
-      continue;
-    }
-    execs_[exec->id] = exec;
-    if (!exec->key.empty()) byKey_[exec->key] = exec;
-    if (exec->exit) ended.push_back(exec);
+ExecPtr Sandbox::admit(StartRequest& request) {
+  ExecSpec& spec = request.spec;
+  auto exec = std::make_shared<Exec>();
+  exec->id = newId(spec.kind == Kind::kExec ? "x" : "p");
+  exec->kind = spec.kind;
+  exec->startedAtMs = wallMs();
+  if (spec.kind == Kind::kProcess) exec->cmd = std::move(request.cmd);
+  exec->tag = std::move(request.tag);
+  exec->key = std::move(request.key);
+  exec->fingerprint = std::move(request.fingerprint);
+  spec.id = exec->id;
+  spec.meta = metaOf(*exec);
+  spec.overwrite = table().add(exec);
+  spec.file = exec->file;
+  return exec;
+}
+
+Result<> Sandbox::announce(Exec& exec, const ExecSpec& spec) {
+  exec.announced = true;
+  Writer message;
+  message.put(Message::kStart);
+  putOffsets(message, exec.limitSent);
+  message.put(exec.kind == Kind::kExec);
+  Writer text;
+  putSpec(text, spec);
+  if (spec.stdinMode != Stdin::kData &&
+      text.bytes().size() + kStartOverhead <= sys::kMaxPacketBytes) {
+    link_->send(message.put(uint64_t{0}).bytes() + text.bytes());
+    return {};
   }
-  std::ranges::sort(ended, {}, [](const ExecPtr& exec) { return exec->startedAtMs; });
-  // Those with a record may still have something running; the keeper will say so.
-  for (const ExecPtr& exec : ended) settleGone(exec);
+  auto file = sys::memoryFile("exec", text.bytes() + spec.stdinData);
+  if (!file) return std::unexpected(std::move(file.error()).wrap("cannot hand the command over"));
+  link_->send(message.put(uint64_t{text.bytes().size()}).bytes(), std::move(*file));
+  return {};
 }
 
 net::Task<Result<Sandbox::Started>> Sandbox::start(StartRequest request) {
-  ExecPtr exec;
-  bool attached = false;
-  if (const auto known = byKey_.find(request.key); !request.key.empty() && known != byKey_.end()) {
-    exec = known->second;
-    attached = true;
-    if (exec->fingerprint != request.fingerprint) {
-      co_return fail(Code::kUnprocessable,
-                     "this Idempotency-Key was used for a different request before");
-    }
-  } else {
-    CAY_CO_TRY(ensureKeeper());
-    exec = std::make_shared<Exec>();
-    ExecSpec& spec = request.spec;
-    exec->id = newId(prefixOf(spec.kind));
-    exec->kind = spec.kind;
-    exec->startedAtMs = wallMs();
-    if (spec.kind == Kind::kProcess) exec->cmd = std::move(request.cmd);
-    exec->tag = std::move(request.tag);
-    exec->key = std::move(request.key);
-    exec->fingerprint = std::move(request.fingerprint);
-    spec.id = exec->id;
-    spec.meta = metaOf(*exec);
-    exec->file = takeRecyclable(spec.kind);
-    spec.overwrite = !exec->file.empty();
-    if (exec->file.empty()) exec->file = exec->id;
-    spec.file = exec->file;
-    execs_[exec->id] = exec;
-    if (!exec->key.empty()) byKey_[exec->key] = exec;
+  CAY_CO_ASSIGN(ExecPtr exec, known(request));
+  if (!exec) {
+    CAY_CO_TRY(co_await haveKeeper());
+    CAY_CO_ASSIGN(exec, known(request));  // it may have come meanwhile
   }
+  const bool attached = exec != nullptr;
+  if (!attached) exec = admit(request);
 
   Started started;
   started.exec = exec;
   if (exec->kind == Kind::kExec) {
     started.follower = std::make_unique<Follower>(*this, exec, Offsets{}, /*listening=*/true);
   }
-  if (!exec->announced) {
-    exec->announced = true;
-    Writer message;
-    message.put(Message::kStart);
-    putOffsets(message, exec->limitSent);
-    message.put(exec->kind == Kind::kExec);
-    Writer spec;
-    putSpec(spec, request.spec);
-    const std::string& input = request.spec.stdinData;
-    if (request.spec.stdinMode != Stdin::kData &&
-        spec.bytes().size() + kStartOverhead <= sys::kMaxPacketBytes) {
-      link_->send(message.put(uint64_t{0}).bytes() + spec.bytes());
-    } else {
-      auto file = sys::memoryFile("exec", spec.bytes() + input);
-      if (!file) {
-        started.follower.reset();
-        discard(exec);
-        co_return std::unexpected(std::move(file.error()).wrap("cannot hand the command over"));
-      }
-      link_->send(message.put(uint64_t{spec.bytes().size()}).bytes(), std::move(*file));
+  if (!attached) {
+    if (auto told = announce(*exec, request.spec); !told) {
+      started.follower.reset();
+      table().discard(exec);
+      co_return std::unexpected(std::move(told).error());
     }
   }
   while (exec->pid == 0 && !exec->failure && !exec->exit) co_await exec->changed.wait();
@@ -228,37 +161,6 @@ net::Task<Result<Sandbox::Started>> Sandbox::start(StartRequest request) {
     co_return fail(code, exec->failure->message);
   }
   co_return started;
-}
-
-ExecPtr Sandbox::find(std::string_view id) const {
-  const auto found = execs_.find(std::string(id));
-  return found == execs_.end() ? nullptr : found->second;
-}
-
-ExecPtr Sandbox::findProcess(std::string_view idOrPid) const {
-  if (isId("p", idOrPid)) return find(idOrPid);
-  const auto pid = parseUint(idOrPid);
-  if (!pid) return nullptr;
-  ExecPtr best;
-  for (const ExecPtr& exec : processes()) {
-    if (exec->pid == static_cast<int64_t>(*pid)) best = exec;  // the newest of that number
-  }
-  return best;
-}
-
-std::vector<ExecPtr> Sandbox::processes() const {
-  std::vector<ExecPtr> out;
-  for (const auto& [id, exec] : execs_) {
-    if (exec->kind == Kind::kProcess && (exec->pid != 0 || exec->exit)) out.push_back(exec);
-  }
-  std::ranges::sort(out, {},
-                    [](const ExecPtr& exec) { return std::pair(exec->startedAtMs, exec->id); });
-  return out;
-}
-
-size_t Sandbox::running() const {
-  return static_cast<size_t>(
-      std::ranges::count_if(execs_, [](const auto& entry) { return entry.second->live; }));
 }
 
 net::Task<bool> Sandbox::kill(ExecPtr exec) {
@@ -278,7 +180,7 @@ net::Task<Result<Fd>> Sandbox::openStdin(ExecPtr exec) {
   // One question at a time for each exec: answers carry its id alone.
   while (stdinAnswers_.contains(exec->id)) co_await stdinEvent_.wait();
   stdinAnswers_[exec->id] = std::nullopt;
-  link_->send(messageFor(Message::kAskStdin, *exec).bytes());
+  if (link_) link_->send(messageFor(Message::kAskStdin, *exec).bytes());
   while (exec->live && !stdinAnswers_[exec->id]) co_await stdinEvent_.wait();
   auto answer = std::move(stdinAnswers_[exec->id]);
   stdinAnswers_.erase(exec->id);
@@ -291,229 +193,45 @@ void Sandbox::closeStdin(const Exec& exec) {
   if (exec.live && link_) link_->send(messageFor(Message::kCloseStdin, exec).bytes());
 }
 
+net::Task<Result<Fd>> Sandbox::ask(Message question) {
+  CAY_CO_TRY(co_await haveKeeper());
+  const auto asked = std::make_shared<Ask>();
+  asked->answer = question == Message::kAskRoot ? Message::kRoot : Message::kSocket;
+  asks_.push_back(asked);
+  link_->send(Writer().put(question).bytes());
+  while (!asked->result) co_await asked->answered.wait();
+  co_return *std::move(asked->result);
+}
+
+void Sandbox::endKeeper() {
+  if (!link_ || closing_) return;
+  closing_ = true;
+  link_->send(Writer().put(Message::kShutdown).bytes());
+}
+
 net::Task<> Sandbox::shutdown() {
-  if (!link_) co_return;
-  Writer message;
-  link_->send(message.put(Message::kShutdown).bytes());
+  endKeeper();
   const int64_t until = monotonicMs() + kShutdownPatience.count();
   while (link_ && monotonicMs() < until) {
     co_await keeperChanged_.wait(Millis(std::max<int64_t>(1, until - monotonicMs())));
   }
 }
 
-void Sandbox::onPacket(const sys::Packet& packet) {
-  Reader in(packet.data);
-  const auto kind = in.get<Message>();
-  if (kind == Message::kHello) {
-    const auto protocol = in.get<uint32_t>();
-    mechanism_ = in.text();
-    whyNoCgroups_ = in.text();
-    if (protocol != kKeeperProtocol) {
-      log(Level::kWarn, "the running keeper is of another version",
-          {{"protocol", int64_t{protocol}}});
-    }
-    return;
-  }
-  if (kind == Message::kReady) {
-    ready_ = true;
-    for (const auto& [id, exec] : std::unordered_map(execs_)) {
-      if (exec->live && exec->recovered) markLost(exec);
-    }
-    keeperChanged_.notifyAll();
-    return;
-  }
-  const std::string_view id = in.text();
-  const ExecPtr exec = find(id);
-  if (kind == Message::kStdin) {
-    const bool open = in.get<bool>();
-    if (const auto asked = stdinAnswers_.find(std::string(id)); asked != stdinAnswers_.end()) {
-      asked->second = open ? Fd(::fcntl(packet.fd.get(), F_DUPFD_CLOEXEC, 3)) : Fd();
-    }
-    stdinEvent_.notifyAll();
-    return;
-  }
-  if (!exec) return;
-  switch (kind) {
-    case Message::kLive:
-      exec->recovered = false;
-      if (!exec->live) {  // its command has ended, but something that it left behind has not
-        exec->live = true;
-        finishedBytes_ -= std::min(finishedBytes_, diskBytes(*exec, options_.shape));
-        std::erase(finished_[static_cast<size_t>(exec->kind)], exec);
-      }
-      exec->pid = in.get<int32_t>();
-      exec->totals = getOffsets(in);
-      exec->lostFrom = getOffsets(in);
-      break;
-    case Message::kStarted:
-      exec->pid = in.get<int32_t>();
-      break;
-    case Message::kStartFailed: {
-      StartFailure failure;
-      failure.fault = in.get<StartFault>();
-      failure.exitCode = in.get<int32_t>();
-      failure.message = in.text();
-      exec->failure = failure;
-      exec->live = false;
-      if (failure.fault == StartFault::kCommand && exec->kind == Kind::kExec) {
-        ExitRecord record;
-        record.cause = Cause::kStartFailed;
-        record.exitCode = failure.exitCode;
-        record.error = failure.message;
-        record.outputBytes[kStderr] = failure.message.size() + 1;
-        exec->totals.at[kStderr] = record.outputBytes[kStderr];
-        exec->exit = std::move(record);
-        settleGone(exec);
-      } else {
-        discard(exec);
-      }
-      break;
-    }
-    case Message::kProgress:
-      exec->pid = in.get<int32_t>();
-      exec->totals = getOffsets(in);
-      exec->lostFrom = getOffsets(in);
-      ++exec->progressCount;
-      break;
-    case Message::kExit:
-      exec->exit = getExit(in);
-      exec->pid = exec->exit->pid;
-      exec->lostFrom = getOffsets(in);
-      for (int stream = 0; stream < kStreams; ++stream) {
-        exec->totals.at[stream] =
-            std::max(exec->totals.at[stream], exec->exit->outputBytes[stream]);
-      }
-      ++exec->progressCount;
-      if (in.get<bool>()) settleGone(exec);
-      break;
-    case Message::kGone:
-      exec->totals = getOffsets(in);
-      exec->lostFrom = getOffsets(in);
-      settleGone(exec);
-      break;
-    default:
-      return;
-  }
-  exec->changed.notifyAll();
-}
-
-void Sandbox::onKeeperLost() {
-  link_.reset();
-  ready_ = true;
-  size_t lost = 0;
-  for (const auto& [id, exec] : std::unordered_map(execs_)) {
-    if (!exec->live) continue;
-    markLost(exec);
-    ++lost;
-  }
-  if (lost > 0) log(Level::kError, "the keeper died", {{"execs_lost", static_cast<int64_t>(lost)}});
-  stdinEvent_.notifyAll();
+net::Task<> Sandbox::destroy(std::string why) {
+  gone_ = Error{.code = Code::kGone, .sys = 0, .message = std::move(why)};
   keeperChanged_.notifyAll();
-}
-
-void Sandbox::markLost(const ExecPtr& exec) {
-  if (!exec->exit) {
-    ExitRecord record;
-    record.cause = Cause::kHostLost;
-    record.pid = exec->pid;
-    record.durationMs = std::max<int64_t>(0, wallMs() - exec->startedAtMs);
-    if (const auto log = openLog(*exec)) {
-      if (const auto counters = log->counters()) {
-        exec->totals = counters->totals;
-        exec->lostFrom = counters->lostFrom;
-      }
-    }
-    std::ranges::copy(exec->totals.at, record.outputBytes);
-    (void)writeLostExit(options_.state.execs.get(), exec->file, record);
-    exec->exit = std::move(record);
+  // One that has just been started says first of all who it is. Whoever cannot (for want of
+  // descriptors) is asked to end instead.
+  while (link_ && !keeper_) {
+    if (ready_) endKeeper();
+    co_await keeperChanged_.wait();
   }
-  settleGone(exec);
-  exec->changed.notifyAll();
-}
-
-// Nothing more can come of it: it joins the ended ones.
-void Sandbox::settleGone(const ExecPtr& exec) {
-  exec->live = false;
-  finished_[static_cast<size_t>(exec->kind)].push_back(exec);
-  finishedBytes_ += diskBytes(*exec, options_.shape);
-  if (retentionDue_) return;
-  retentionDue_ = true;
-  // A moment later, so that no client waits for the removal of old records.
-  retentionTimer_.expires_after(kRetentionDelay);
-  retentionTimer_.async_wait(
-      [this, alive = std::weak_ptr(alive_)](boost::system::error_code error) {
-        // A timer that has expired calls without an error, even if we are gone by then.
-        if (error || alive.expired()) return;
-        retentionDue_ = false;
-        enforceRetention();
-      });
-}
-
-void Sandbox::forget(const ExecPtr& exec) {
-  execs_.erase(exec->id);
-  if (const auto found = byKey_.find(exec->key); found != byKey_.end() && found->second == exec) {
-    byKey_.erase(found);
+  if (keeper_) {
+    const KeeperMark last = *keeper_;
+    co_await last.kill();
   }
-}
-
-void Sandbox::discard(const ExecPtr& exec) {
-  forget(exec);
-  (void)::unlinkat(options_.state.execs.get(), exec->file.c_str(), 0);
-}
-
-// The oldest ended one that nobody reads, out of the list.
-ExecPtr Sandbox::takeOldest(Kind kind) {
-  auto& list = finished_[static_cast<size_t>(kind)];
-  const auto oldest =
-      std::ranges::find_if(list, [](const ExecPtr& exec) { return exec->followers.empty(); });
-  if (oldest == list.end()) return nullptr;
-  ExecPtr exec = *oldest;
-  list.erase(oldest);
-  finishedBytes_ -= std::min(finishedBytes_, diskBytes(*exec, options_.shape));
-  return exec;
-}
-
-size_t Sandbox::keptRecords(Kind kind) const {
-  return kind == Kind::kExec ? options_.finishedExecs : options_.finishedProcesses;
-}
-
-// With all places for ended ones taken, a new exec takes over the file of the oldest.
-std::string Sandbox::takeRecyclable(Kind kind) {
-  if (finished_[static_cast<size_t>(kind)].size() < keptRecords(kind)) return {};
-  const ExecPtr oldest = takeOldest(kind);
-  if (!oldest) return {};
-  if (diskBytes(*oldest, options_.shape) > kRecycledBytes) {  // the blocks it has would stay taken
-    discard(oldest);
-    return {};
-  }
-  forget(oldest);
-  return oldest->file;
-}
-
-void Sandbox::enforceRetention() {
-  const auto discardOldest = [&](Kind kind) {
-    const ExecPtr oldest = takeOldest(kind);
-    if (oldest) discard(oldest);
-    return oldest != nullptr;
-  };
-  const auto& execs = finished_[static_cast<size_t>(Kind::kExec)];
-  const auto& processes = finished_[static_cast<size_t>(Kind::kProcess)];
-  for (const Kind kind : {Kind::kExec, Kind::kProcess}) {
-    while (finished_[static_cast<size_t>(kind)].size() > keptRecords(kind) && discardOldest(kind)) {
-    }
-  }
-  while (finishedBytes_ > options_.totalLogBytes) {
-    const bool processIsOlder =
-        execs.empty() ||
-        (!processes.empty() && processes.front()->startedAtMs < execs.front()->startedAtMs);
-    const Kind older = processIsOlder ? Kind::kProcess : Kind::kExec;
-    const Kind younger = processIsOlder ? Kind::kExec : Kind::kProcess;
-    if (!discardOldest(older) && !discardOldest(younger)) break;
-  }
-}
-
-Result<LogReader> Sandbox::openLog(const Exec& exec) const {
-  return LogReader::open(options_.state.execs.get(), exec.file);
+  while (link_) co_await keeperChanged_.wait();  // its last words
+  keeper_.reset();
 }
 
 uint64_t Sandbox::windowBytes() const {
@@ -525,7 +243,7 @@ void Sandbox::updateWindow(Exec& exec, Tell tell) {
   Offsets limits{{kNoLimit, kNoLimit}};
   for (const Follower* follower : exec.followers) {
     for (int stream = 0; stream < kStreams; ++stream) {
-      limits.at[stream] = std::min(limits.at[stream], follower->at_.at[stream] + windowBytes());
+      limits.at[stream] = std::min(limits.at[stream], follower->at().at[stream] + windowBytes());
     }
   }
   if (!exec.announced) {

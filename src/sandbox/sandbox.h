@@ -1,10 +1,12 @@
 // A sandbox as the host holds it: its execs, their output, and the keeper that runs them. On the
 // loop's thread only. Nothing here knows HTTP.
+//
+// It holds one descriptor while it has a keeper, and none without. A keeper is started when there
+// is something to do for it; until then, and while nothing has run, a sandbox costs next to
+// nothing.
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,43 +17,16 @@
 #include "base/error.h"
 #include "net/event.h"
 #include "net/task.h"
-#include "sandbox/exec.h"
+#include "sandbox/exec_table.h"
+#include "sandbox/follower.h"
 #include "sandbox/keeper_link.h"
-#include "sandbox/launch.h"
-#include "sandbox/output_log.h"
+#include "sandbox/keeper_mark.h"
+#include "sandbox/keeper_protocol.h"
+#include "sandbox/known_exec.h"
 #include "sandbox/paths.h"
+#include "sandbox/wire.h"
 
 namespace cay::sandbox {
-
-class Follower;
-
-// What the host knows of one exec.
-struct Exec {
-  std::string id;
-  std::string file;  // its output log, below the state folder's execs
-  Kind kind = Kind::kExec;
-  int32_t pid = 0;  // 0 until it runs
-  int64_t startedAtMs = 0;
-  std::string cmd;  // JSON text, of processes alone
-  std::string tag;
-  std::string key;          // Idempotency-Key, if any
-  std::string fingerprint;  // of the request that carried it
-
-  bool announced = false;  // the keeper has been told of it
-  bool recovered = false;  // found in the state folder, not yet confirmed by a keeper
-  bool live = true;        // the keeper still has it
-  std::optional<StartFailure> failure;
-  std::optional<ExitRecord> exit;
-  Offsets totals;
-  Offsets lostFrom{{kNoLimit, kNoLimit}};
-  uint64_t progressCount = 0;  // of messages that told the totals
-  net::Event changed;
-
-  std::vector<Follower*> followers;
-  Offsets limitSent{{kNoLimit, kNoLimit}};
-  int listeners = 0;  // followers that count as somebody listening
-};
-using ExecPtr = std::shared_ptr<Exec>;
 
 struct StartRequest {
   ExecSpec spec;    // without id and meta
@@ -64,21 +39,25 @@ struct StartRequest {
 class Sandbox {
  public:
   struct Options {
-    StateFolder state;
+    SandboxFolder folder;
     LogShape shape;
-    uint64_t totalLogBytes = 512ULL << 20;
-    size_t finishedExecs = 512;      // records of ended execs that are kept
-    size_t finishedProcesses = 256;  // the same of processes
+    Retention retention;
     KeeperLink::Spawner spawnKeeper;
   };
 
-  // Takes up what an earlier host left: records, and a living keeper with its execs. Completes when
-  // the keeper has told what it holds.
-  static net::Task<Result<std::unique_ptr<Sandbox>>> open(boost::asio::io_context& io,
-                                                          Options options);
+  // One of which nothing is on disk, or what is there is taken up by recover().
+  Sandbox(boost::asio::io_context& io, Options options);
   ~Sandbox();
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
+
+  // Takes up what an earlier host left: records, and a living keeper with its execs.
+  void recover();
+  // Starts the keeper now, if there is none.
+  net::Task<Result<>> prepare() { return haveKeeper(); }
+  // Completes when the keeper, if there is one, has told what it holds. False if `limit` passed
+  // first.
+  net::Task<bool> settled(Millis limit = net::Event::kForever);
 
   struct Started {
     ExecPtr exec;
@@ -87,15 +66,18 @@ class Sandbox {
   };
   // Starts a command, or finds the one that the same key started before (kUnprocessable if that was
   // another request). Completes when it runs or has failed: kInvalid for a bad request, kExhausted
-  // for a shortage; a command that cannot run is an exec with an exit record.
+  // for a shortage or walls that could not be raised, kGone after destroy(); a command that cannot
+  // run is an exec with an exit record.
   net::Task<Result<Started>> start(StartRequest request);
 
-  [[nodiscard]] ExecPtr find(std::string_view id) const;
+  [[nodiscard]] ExecPtr find(std::string_view id) { return table().find(id); }
   // A listed process by id, or by the pid it has or had.
-  [[nodiscard]] ExecPtr findProcess(std::string_view idOrPid) const;
+  [[nodiscard]] ExecPtr findProcess(std::string_view idOrPid) {
+    return table().findProcess(idOrPid);
+  }
   // Oldest first.
-  [[nodiscard]] std::vector<ExecPtr> processes() const;
-  [[nodiscard]] size_t running() const;
+  [[nodiscard]] std::vector<ExecPtr> processes() { return table().processes(); }
+  [[nodiscard]] size_t running() const { return table_ ? table_->liveCount() : 0; }
 
   // TERM to the whole tree, KILL after the grace. False if nothing of it was alive.
   net::Task<bool> kill(ExecPtr exec);
@@ -104,8 +86,23 @@ class Sandbox {
   net::Task<Result<Fd>> openStdin(ExecPtr exec);
   void closeStdin(const Exec& exec);
 
+  // The root of its files (O_PATH), and a TCP socket of its network. Errors as of start().
+  net::Task<Result<Fd>> root() { return ask(Message::kAskRoot); }
+  net::Task<Result<Fd>> socket() { return ask(Message::kAskSocket); }
+
+  [[nodiscard]] bool hasKeeper() const { return link_ != nullptr; }
+  // The last keeper did not end in order: where it was not the first process of a pid namespace,
+  // commands may have outlived it.
+  [[nodiscard]] bool mayHaveOrphans() const { return orphans_; }
+  // Has the keeper end, and does not wait: the next work gets a new one. Only while nothing runs.
+  void endKeeper();
   // Ends all commands and waits for their ends, then for the keeper's.
   net::Task<> shutdown();
+  // Kills everything at once and waits until nothing of it is left. What is under way ends as
+  // killed, what comes later is told `why` (kGone).
+  net::Task<> destroy(std::string why);
+  // Its folder has got another name.
+  void moved(std::string prefix) { options_.folder.prefix = std::move(prefix); }
 
   // "cgroup", "subreaper", or "" while no keeper has said so; and why not cgroups.
   [[nodiscard]] const std::string& treeMechanism() const { return mechanism_; }
@@ -114,22 +111,32 @@ class Sandbox {
  private:
   friend class Follower;
 
-  Sandbox(boost::asio::io_context& io, Options options);
-  void loadRecords();
-  ExecPtr loadRecord(const std::string& file);
+  // A question that the keeper answers by a descriptor; in the order of the questions.
+  struct Ask {
+    Message answer;
+    std::optional<Result<Fd>> result;
+    net::Event answered;
+  };
+
+  // The records, read from disk at their first use.
+  ExecTable& table();
   KeeperLink::Callbacks callbacks();
-  Result<> ensureKeeper();
-  void onPacket(const sys::Packet& packet);
+  net::Task<Result<>> haveKeeper();
+  Result<ExecPtr> known(const StartRequest& request);
+  ExecPtr admit(StartRequest& request);
+  Result<> announce(Exec& exec, const ExecSpec& spec);
+  net::Task<Result<Fd>> ask(Message question);
+
+  void onPacket(sys::Packet packet);
+  void onHello(Reader& in, const Fd& pidfd);
+  void onReady();
+  void onAnswer(Message kind, Fd fd);
+  void onStdin(std::string_view id, bool open, Fd fd);
+  void onExec(Message kind, const ExecPtr& exec, Reader& in);
+  void onStartFailed(const ExecPtr& exec, StartFailure failure);
   void onKeeperLost();
-  void markLost(const ExecPtr& exec);
-  void settleGone(const ExecPtr& exec);
-  void forget(const ExecPtr& exec);
-  void discard(const ExecPtr& exec);  // with its file
-  ExecPtr takeOldest(Kind kind);
-  std::string takeRecyclable(Kind kind);
-  [[nodiscard]] size_t keptRecords(Kind kind) const;
-  void enforceRetention();
-  Result<LogReader> openLog(const Exec& exec) const;
+
+  Result<LogReader> openLog(const Exec& exec) { return table().openLog(exec); }
   // Tells the keeper how far it may read, if that has moved enough to matter, or in any case.
   enum class Tell { kIfMoved, kAlways };
   void updateWindow(Exec& exec, Tell tell);
@@ -139,62 +146,20 @@ class Sandbox {
   boost::asio::io_context& io_;
   Options options_;
   std::shared_ptr<KeeperLink> link_;
-  bool ready_ = false;  // the keeper has told what it holds
+  bool ready_ = false;    // the keeper has told what it holds
+  bool closing_ = false;  // the keeper has been told to end
+  bool orphans_ = false;
+  std::string refusal_;               // why the keeper could not raise the walls
+  std::optional<KeeperMark> keeper_;  // the last one, until it is known to have ended
+  std::optional<Error> gone_;         // what is answered after destroy()
   net::Event keeperChanged_;
   std::string mechanism_;
   std::string whyNoCgroups_;
-  std::unordered_map<std::string, ExecPtr> execs_;
-  std::unordered_map<std::string, ExecPtr> byKey_;
-  std::deque<ExecPtr> finished_[2];  // by Kind, oldest first
-  uint64_t finishedBytes_ = 0;
-  net::Timer retentionTimer_;
-  bool retentionDue_ = false;
-  std::shared_ptr<char> alive_ = std::make_shared<char>();
+  bool recovered_ = false;  // there may be records on disk
+  std::unique_ptr<ExecTable> table_;
+  std::vector<std::shared_ptr<Ask>> asks_;
   std::unordered_map<std::string, std::optional<Fd>> stdinAnswers_;
   net::Event stdinEvent_;
-};
-
-// Reads one exec's output in order, never beyond what the keeper has told, and holds the keeper
-// back so that nothing is overwritten unread. Destroy it as soon as reading is over.
-class Follower {
- public:
-  // `listening`: counts as somebody who wants the exec to go on (OnDisconnect).
-  Follower(Sandbox& sandbox, ExecPtr exec, Offsets from, bool listening);
-  ~Follower();
-  Follower(const Follower&) = delete;
-  Follower& operator=(const Follower&) = delete;
-
-  // For an exec that was there before: completes when it is known how far its output reaches now.
-  // Call it before the first next().
-  net::Task<> sync();
-
-  struct Piece {
-    StreamId stream;
-    uint64_t from;
-    std::string_view data;  // empty: a gap up to `to`; valid until the next call
-    uint64_t to;
-  };
-  // The next piece that is there now; nullopt if none is.
-  Result<std::optional<Piece>> next();
-  // All that belongs before the exit event has been read.
-  [[nodiscard]] bool atExit() const;
-  // All that was there at sync() has been read.
-  [[nodiscard]] bool pastSync() const;
-  [[nodiscard]] const ExecPtr& exec() const { return exec_; }
-
- private:
-  friend class Sandbox;
-
-  [[nodiscard]] uint64_t target(StreamId stream) const;
-
-  Sandbox& sandbox_;
-  ExecPtr exec_;
-  Offsets at_;
-  Offsets atSync_;  // totals when reading began
-  uint64_t progressBefore_;
-  bool listening_;
-  std::optional<LogReader> log_;
-  std::string buffer_;
 };
 
 }  // namespace cay::sandbox

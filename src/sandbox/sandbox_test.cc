@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "sandbox/keeper.h"
 #include "sandbox/keeper_process.h"
+#include "sandbox/nursery.h"
 #include "sys/io.h"
 #include "testing/loop_thread.h"
 #include "testing/temp_dir.h"
@@ -36,20 +37,23 @@ class SandboxTest : public ::testing::TestWithParam<const char*> {
 
   void open(LogShape shape = {}, uint64_t totalLogBytes = 512 << 20, size_t finished = 512) {
     loop_ = std::make_unique<testing::LoopThread>();
+    state_ = {};
     auto state = StateFolder::open(dir_.path() / "state");
     ASSERT_TRUE(state) << state.error().message;
+    state_ = std::move(*state);
     Sandbox::Options options;
     options.shape = shape;
-    options.totalLogBytes = totalLogBytes;
-    options.finishedExecs = finished;
+    options.retention = {.logBytes = totalLogBytes, .execs = finished};
     const bool subreaper = std::string_view(GetParam()) == "subreaper";
     options.spawnKeeper = keeperSpawner(
-        {.shape = shape, .cgroupName = state->name, .noCgroups = subreaper ? "test" : ""},
-        state->execs.get());
-    options.state = std::move(*state);
-    auto sandbox = loop_->await(Sandbox::open(loop_->io(), std::move(options)));
-    ASSERT_TRUE(sandbox) << sandbox.error().message;
-    sandbox_ = std::move(*sandbox);
+        {.shape = shape, .cgroupName = state_.name, .noCgroups = subreaper ? "test" : ""},
+        state_.execs.get());
+    options.folder = {.base = state_.folder.get(), .prefix = ""};
+    sandbox_ = std::make_unique<Sandbox>(loop_->io(), std::move(options));
+    loop_->call([&] { sandbox_->recover(); });
+    const auto prepared = loop_->await(sandbox_->prepare());
+    ASSERT_TRUE(prepared) << prepared.error().message;
+    ASSERT_TRUE(loop_->await(sandbox_->settled(Millis(kPatienceMs))));
   }
 
   // As if the host had been killed: the connection breaks, the keeper goes on.
@@ -135,6 +139,7 @@ class SandboxTest : public ::testing::TestWithParam<const char*> {
   }
 
   testing::TempDir dir_;
+  StateFolder state_;
   std::unique_ptr<testing::LoopThread> loop_;
   std::unique_ptr<Sandbox> sandbox_;
 };
@@ -348,6 +353,9 @@ INSTANTIATE_TEST_SUITE_P(Mechanisms, SandboxTest, ::testing::Values("cgroup", "s
 int main(int argc, char** argv) {
   if (auto options = cay::sandbox::keeperArguments({argv, argv + argc})) {
     return cay::sandbox::runKeeper(std::move(*options));
+  }
+  if (const auto settings = cay::sandbox::nurseryArguments({argv, argv + argc})) {
+    return cay::sandbox::runNursery(*settings);
   }
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -59,7 +59,7 @@ void putExit(Writer& out, const ExitRecord& record) {
   out.put(record.pid).put(record.durationMs);
   putUsage(out, record.usage);
   for (uint64_t bytes : record.outputBytes) out.put(bytes);
-  out.put(record.error);
+  out.put(record.error).put(record.limitsHit);
 }
 
 ExitRecord getExit(Reader& in) {
@@ -72,6 +72,7 @@ ExitRecord getExit(Reader& in) {
   record.usage = getUsage(in);
   for (uint64_t& bytes : record.outputBytes) bytes = in.get<uint64_t>();
   record.error = in.text();
+  record.limitsHit = in.get<uint8_t>();
   return record;
 }
 

@@ -20,15 +20,18 @@ namespace cay::testing {
 class LoopThread {
  public:
   LoopThread() : work_(boost::asio::make_work_guard(io_)), thread_([this] { io_.run(); }) {}
-  ~LoopThread() {
-    work_.reset();
-    io_.stop();
-    thread_.join();
-  }
+  ~LoopThread() { stop(); }
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;
 
   boost::asio::io_context& io() { return io_; }
+
+  // Nothing runs on the loop any more; what waits there goes with this object.
+  void stop() {
+    work_.reset();
+    io_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
 
   // Runs a task on the loop and waits for its value.
   template <typename T>

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cay::host {
+namespace cay::sandbox {
 
 class Activity {
  public:
@@ -28,6 +28,8 @@ class Activity {
     int64_t (*clock_)();
   };
 
+  [[nodiscard]] bool inUse() const { return users_ > 0; }
+
   // How long nothing has happened. `running`: processes that count as use; while there are any, the
   // quiet begins anew.
   int64_t quietMs(int64_t now, size_t running) {
@@ -40,4 +42,4 @@ class Activity {
   int64_t quietSince_;
 };
 
-}  // namespace cay::host
+}  // namespace cay::sandbox

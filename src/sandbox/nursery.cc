@@ -1,0 +1,86 @@
+#include "sandbox/nursery.h"
+
+#include <poll.h>
+
+#include <cerrno>
+
+#include "base/text.h"
+#include "sandbox/nursery_protocol.h"
+#include "sandbox/plan_wire.h"
+#include "sandbox/self_process.h"
+#include "sys/packet.h"
+
+namespace cay::sandbox {
+namespace {
+
+constexpr char kNurseryName[] = "cay-nursery";
+constexpr size_t kArgumentCount = 6;
+constexpr int kPatienceMs = 5'000;
+
+bool waitFor(const Fd& socket, short events) {
+  pollfd watched{.fd = socket.get(), .events = events, .revents = 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&watched, 1, kPatienceMs);
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Nursery>> Nursery::start(NurserySettings settings) {
+  std::unique_ptr<Nursery> nursery(new Nursery(std::move(settings)));
+  CAY_TRY(nursery->launch());
+  return nursery;
+}
+
+Result<> Nursery::launch() {
+  CAY_ASSIGN(sys::SocketPair pair, sys::packetPair());
+  const int descriptors[] = {pair.second.get()};
+  CAY_TRY(startSelf(
+      {kNurseryName, std::to_string(static_cast<int>(settings_.mode)), settings_.sandboxes,
+       settings_.groupName, std::to_string(settings_.shape.headBytes),
+       std::to_string(settings_.shape.ringBytes)},
+      descriptors));
+  pair.second.reset();
+  if (!waitFor(pair.first, POLLIN)) return fail(Code::kInternal, "the nursery does not answer");
+  CAY_ASSIGN(const sys::Packet packet, sys::receivePacket(pair.first.get()));
+  if (packet.data.empty()) return fail(Code::kInternal, "the nursery has died");
+  Reader in(packet.data);
+  if (in.get<NurseryMessage>() != NurseryMessage::kReady) {
+    return fail(Code::kExhausted, std::string(in.text()));
+  }
+  socket_ = std::move(pair.first);
+  return {};
+}
+
+Result<> Nursery::spawn(const isolation::Plan& plan, const Fd& listener) {
+  Writer message;
+  putPlan(message, plan);
+  bool renewed = false;
+  while (true) {
+    const auto sent = sys::sendPacket(socket_.get(), message.bytes(), listener.get());
+    if (sent) return {};
+    if (sent.error().sys == EAGAIN) {
+      if (!waitFor(socket_, POLLOUT)) return fail(Code::kExhausted, "the nursery is overloaded");
+      continue;
+    }
+    if (renewed) return std::unexpected(sent.error());
+    renewed = true;
+    CAY_TRY(launch());
+  }
+}
+
+std::optional<NurserySettings> nurseryArguments(const std::vector<std::string>& arguments) {
+  if (arguments.size() != kArgumentCount || arguments[0] != kNurseryName) return std::nullopt;
+  const auto mode = parseUint(arguments[1]);
+  const auto head = parseUint(arguments[4]);
+  const auto ring = parseUint(arguments[5]);
+  if (!mode || !head || !ring) return std::nullopt;
+  return NurserySettings{.mode = static_cast<isolation::Mode>(*mode),
+                         .sandboxes = arguments[2],
+                         .groupName = arguments[3],
+                         .shape = {.headBytes = *head, .ringBytes = *ring}};
+}
+
+}  // namespace cay::sandbox

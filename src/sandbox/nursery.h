@@ -1,0 +1,52 @@
+// Where keepers come from: one small process that is a copy of this program, knows the layers of
+// images and the walls of this machine, and is copied for each sandbox by clone3. A keeper is thus
+// made without an exec, shares the nursery's memory, and is never a child of a process with
+// threads.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "isolation/plan.h"
+#include "sandbox/output_log.h"
+
+namespace cay::sandbox {
+
+struct NurserySettings {
+  isolation::Mode mode = isolation::Mode::kFull;
+  std::string sandboxes;  // absolute path of the folder that holds a folder for each sandbox
+  std::string groupName;  // of its control groups
+  LogShape shape;
+};
+
+// The host's end. If the nursery dies, the next keeper gets a new one; keepers do not depend on it.
+class Nursery {
+ public:
+  // Completes when the nursery stands ready; fails with the reason if this mode cannot be had here.
+  static Result<std::unique_ptr<Nursery>> start(NurserySettings settings);
+
+  // Has a keeper made that takes the listener over. Whoever has connected to the listener gets
+  // kHello from it, or kRefused with the reason.
+  Result<> spawn(const isolation::Plan& plan, const Fd& listener);
+
+  [[nodiscard]] isolation::Mode mode() const { return settings_.mode; }
+
+ private:
+  explicit Nursery(NurserySettings settings) : settings_(std::move(settings)) {}
+  Result<> launch();
+
+  NurserySettings settings_;
+  Fd socket_;
+};
+
+// The settings that a host wrote into this process's arguments; nullopt if it is not to be a
+// nursery.
+std::optional<NurserySettings> nurseryArguments(const std::vector<std::string>& arguments);
+// Serves until its host is gone. Also returns, with its exit code, in every keeper that came of it.
+int runNursery(const NurserySettings& settings);
+
+}  // namespace cay::sandbox

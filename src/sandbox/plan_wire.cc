@@ -1,0 +1,38 @@
+#include "sandbox/plan_wire.h"
+
+namespace cay::sandbox {
+
+void putPlan(Writer& out, const isolation::Plan& plan) {
+  out.put(std::string_view(plan.id)).put(plan.mode).put(plan.network);
+  out.put(plan.slot).put(plan.firstUid);
+  out.put(plan.limits.memoryBytes).put(plan.limits.pids);
+  out.put(plan.limits.milliCpus).put(plan.limits.diskBytes);
+  out.put(static_cast<uint32_t>(plan.root.size()));
+  for (const isolation::Overlay& overlay : plan.root) {
+    out.put(std::string_view(overlay.at)).put(static_cast<uint32_t>(overlay.lowers.size()));
+    for (const std::string& lower : overlay.lowers) out.put(std::string_view(lower));
+  }
+}
+
+isolation::Plan getPlan(Reader& in) {
+  isolation::Plan plan;
+  plan.id = in.text();
+  plan.mode = in.get<isolation::Mode>();
+  plan.network = in.get<isolation::Network>();
+  plan.slot = in.get<uint32_t>();
+  plan.firstUid = in.get<uint32_t>();
+  plan.limits.memoryBytes = in.get<uint64_t>();
+  plan.limits.pids = in.get<uint64_t>();
+  plan.limits.milliCpus = in.get<uint32_t>();
+  plan.limits.diskBytes = in.get<uint64_t>();
+  for (auto overlays = in.get<uint32_t>(); overlays > 0 && in.ok(); --overlays) {
+    isolation::Overlay& overlay = plan.root.emplace_back();
+    overlay.at = in.text();
+    for (auto lowers = in.get<uint32_t>(); lowers > 0 && in.ok(); --lowers) {
+      overlay.lowers.emplace_back(in.text());
+    }
+  }
+  return plan;
+}
+
+}  // namespace cay::sandbox

@@ -1,0 +1,163 @@
+#include "sandbox/pool_record.h"
+
+#include "base/ids.h"
+#include "base/json.h"
+
+namespace cay::sandbox {
+namespace {
+
+using isolation::Limits;
+using isolation::Mode;
+using isolation::Network;
+
+// Reads fields one by one and remembers the first that is missing or of another kind.
+class FieldReader {
+ public:
+  explicit FieldReader(const json::Object& object) : object_(object) {}
+
+  std::string text(const char* name) {
+    const json::Value* value = find(name);
+    if (value != nullptr && value->is_string()) return std::string(value->get_string());
+    broken(name);
+    return {};
+  }
+  int64_t number(const char* name) {
+    const json::Value* value = find(name);
+    if (value != nullptr && value->is_int64()) return value->get_int64();
+    broken(name);
+    return 0;
+  }
+  template <typename Enum>
+  Enum oneOf(const char* name, std::string_view (*nameOf)(Enum), std::initializer_list<Enum> all) {
+    const std::string chosen = text(name);
+    for (const Enum value : all) {
+      if (nameOf(value) == chosen) return value;
+    }
+    broken(name);
+    return *all.begin();
+  }
+  const json::Value& any(const char* name) {
+    static const json::Value kNone;
+    const json::Value* value = find(name);
+    if (value == nullptr) broken(name);
+    return value == nullptr ? kNone : *value;
+  }
+
+  [[nodiscard]] Result<> outcome() const {
+    if (broken_.empty()) return {};
+    return fail(Code::kInternal, "the record's field '" + broken_ + "' is missing or broken");
+  }
+
+ private:
+  const json::Value* find(const char* name) const { return object_.if_contains(name); }
+  void broken(const char* name) {
+    if (broken_.empty()) broken_ = name;
+  }
+
+  const json::Object& object_;
+  std::string broken_;
+};
+
+json::Array envArray(const std::vector<std::string>& env) {
+  json::Array out;
+  for (const std::string& entry : env) out.emplace_back(entry);
+  return out;
+}
+
+json::Object labelObject(const PoolSpec& spec) {
+  json::Object out;
+  for (const auto& [name, value] : spec.labels) out[name] = value;
+  return out;
+}
+
+}  // namespace
+
+std::string_view networkName(Network network) {
+  return network == Network::kHost ? "host" : "none";
+}
+
+std::string_view pathRuleName(PathRule rule) {
+  return rule == PathRule::kHome ? "home" : "root";
+}
+
+std::string_view modeName(Mode mode) {
+  switch (mode) {
+    case Mode::kFull:
+      return "full";
+    case Mode::kUnprivileged:
+      return "unprivileged";
+    case Mode::kRestricted:
+      return "restricted";
+  }
+  return "unknown";
+}
+
+std::string recordText(const PoolRecord& record) {
+  const PoolSpec& spec = *record.spec;
+  json::Object out;
+  out["id"] = record.id;
+  out["token"] = record.token;
+  out["mode"] = modeName(record.mode);
+  out["slot"] = int64_t{record.slot};
+  out["created_at_ms"] = record.createdAtMs;
+  out["image"] = spec.image;
+  out["image_version"] = record.imageVersion;
+  out["env"] = envArray(spec.env);
+  out["idle_timeout_ms"] = spec.idleTimeoutMs;
+  out["ttl_ms"] = spec.ttlMs;
+  out["memory_bytes"] = static_cast<int64_t>(spec.limits.memoryBytes);
+  out["pids"] = static_cast<int64_t>(spec.limits.pids);
+  out["milli_cpus"] = int64_t{spec.limits.milliCpus};
+  out["disk_bytes"] = static_cast<int64_t>(spec.limits.diskBytes);
+  out["network"] = networkName(spec.network);
+  out["paths"] = pathRuleName(spec.paths);
+  out["labels"] = labelObject(spec);
+  out["key"] = record.key;
+  out["fingerprint"] = record.fingerprint;
+  out["index"] = int64_t{record.index};
+  out["rejected"] = int64_t{record.rejected};
+  return json::serialize(out);
+}
+
+Result<PoolRecord> parseRecord(std::string_view text) {
+  CAY_ASSIGN(const json::Value parsed, json::parse(text));
+  if (!parsed.is_object()) return fail(Code::kInternal, "the record is not an object");
+  FieldReader in(parsed.get_object());
+  PoolRecord record;
+  auto spec = std::make_shared<PoolSpec>();
+  record.id = in.text("id");
+  record.token = in.text("token");
+  record.mode = in.oneOf("mode", modeName, {Mode::kFull, Mode::kUnprivileged, Mode::kRestricted});
+  record.slot = static_cast<uint32_t>(in.number("slot"));
+  record.createdAtMs = in.number("created_at_ms");
+  spec->image = in.text("image");
+  record.imageVersion = in.text("image_version");
+  spec->idleTimeoutMs = in.number("idle_timeout_ms");
+  spec->ttlMs = in.number("ttl_ms");
+  spec->limits = {.memoryBytes = static_cast<uint64_t>(in.number("memory_bytes")),
+                  .pids = static_cast<uint64_t>(in.number("pids")),
+                  .milliCpus = static_cast<uint32_t>(in.number("milli_cpus")),
+                  .diskBytes = static_cast<uint64_t>(in.number("disk_bytes"))};
+  spec->network = in.oneOf("network", networkName, {Network::kHost, Network::kNone});
+  spec->paths = in.oneOf("paths", pathRuleName, {PathRule::kHome, PathRule::kRoot});
+  if (const json::Value& env = in.any("env"); env.is_array()) {
+    for (const json::Value& entry : env.get_array()) {
+      if (entry.is_string()) spec->env.emplace_back(entry.get_string());
+    }
+  }
+  if (const json::Value& labels = in.any("labels"); labels.is_object()) {
+    for (const auto& [name, value] : labels.get_object()) {
+      if (value.is_string()) spec->labels.emplace_back(name, value.get_string());
+    }
+  }
+  record.key = in.text("key");
+  record.fingerprint = in.text("fingerprint");
+  record.index = static_cast<uint32_t>(in.number("index"));
+  record.rejected = static_cast<uint32_t>(in.number("rejected"));
+  record.spec = std::move(spec);
+  CAY_TRY(in.outcome());
+  if (!isId(kPoolIdPrefix, record.id)) return fail(Code::kInternal, "the record has no id");
+  return record;
+}
+
+}  // namespace cay::sandbox

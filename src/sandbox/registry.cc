@@ -1,0 +1,381 @@
+#include "sandbox/registry.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "isolation/end_user.h"
+
+namespace cay::sandbox {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr int64_t kKeeperLingerMs = 10'000;  // of a keeper without work
+// How long the readers of a dead sandbox's output may go on before its files are removed.
+constexpr int64_t kReadersPatienceMs = 5'000;
+constexpr Millis kReadersStep{10};
+constexpr Millis kOrphansStep{5};
+constexpr Millis kRecoverPatience{10'000};  // for living keepers to tell what they hold
+constexpr Millis kShutdownPatience{7'000};
+
+int64_t expiryOf(const PoolRecord& record) {
+  if (record.spec->ttlMs == 0) return Pooled::kNever;
+  return monotonicMs() + record.createdAtMs + record.spec->ttlMs - wallMs();
+}
+
+}  // namespace
+
+Pooled::Pooled(Registry& registry, PoolRecord what, std::shared_ptr<const layers::Image> of)
+    : record(std::move(what)),
+      image(std::move(of)),
+      sandbox(registry.io_, registry.sandboxOptions(*this)),
+      activity(monotonicMs()),
+      expiresAtMs(expiryOf(record)) {}
+
+Registry::Registry(asio::io_context& io, PoolFolder folder, GoneList gone, Options options)
+    : io_(io),
+      folder_(std::move(folder)),
+      gone_(std::move(gone)),
+      options_(std::move(options)),
+      slots_(folder_.userIds().slots) {}
+
+net::Task<Result<std::unique_ptr<Registry>>> Registry::open(asio::io_context& io, PoolFolder folder,
+                                                            Options options) {
+  CAY_CO_ASSIGN(GoneList gone, GoneList::open(folder.fd(), "gone.jsonl", wallMs()));
+  std::unique_ptr<Registry> registry(
+      new Registry(io, std::move(folder), std::move(gone), std::move(options)));
+  CAY_CO_TRY(registry->recover());
+  const int64_t until = monotonicMs() + kRecoverPatience.count();
+  for (const PooledPtr& pooled : registry->list()) {
+    const Millis left(std::max<int64_t>(1, until - monotonicMs()));
+    if (!co_await pooled->sandbox.settled(left)) {
+      log(Level::kWarn, "a keeper does not answer", {{"sandbox", pooled->record.id}});
+    }
+  }
+  co_return registry;
+}
+
+Result<> Registry::recover() {
+  CAY_ASSIGN(PoolFolder::Found found, folder_.recover());
+  for (PoolRecord& record : found.records) {
+    if (record.mode != options_.mode) {
+      return fail(Code::kConflict, "sandbox " + record.id + " was made with " +
+                                       std::string(modeName(record.mode)) +
+                                       " walls, and this host has " +
+                                       std::string(modeName(options_.mode)) + " ones");
+    }
+    // Its death was recorded, and then the host died too.
+    if (gone_.find(record.id, wallMs())) {
+      CAY_ASSIGN(PoolFolder::Trashed what, folder_.discard(record.id, record.slot));
+      found.trash.push_back(std::move(what));
+      continue;
+    }
+    if (!slots_.claim(record.slot)) {
+      return fail(Code::kInternal, "two sandboxes have the slot of " + record.id);
+    }
+    auto image = options_.images->restore(record.spec->image, record.imageVersion);
+    if (!image) {
+      log(Level::kError, "the image of a sandbox is missing",
+          {{"sandbox", record.id}, {"error", image.error().message}});
+    }
+    const PooledPtr pooled = enter(std::move(record), image ? shared(*image) : nullptr);
+    pooled->sandbox.recover();
+    join(pooled);
+  }
+  for (auto& [key, batch] : batches_) {
+    std::ranges::sort(batch.sandboxes, {}, [](const PooledPtr& one) { return one->record.index; });
+  }
+  return recoverTrash(found.trash);
+}
+
+Result<> Registry::recoverTrash(const std::vector<PoolFolder::Trashed>& trash) {
+  for (const PoolFolder::Trashed& what : trash) {
+    if (what.slot && !slots_.claim(*what.slot)) {
+      return fail(Code::kInternal, "two sandboxes have the slot of " + what.prefix);
+    }
+    auto sandbox = std::make_shared<Sandbox>(
+        io_, sandboxOptions({.base = folder_.fd(), .prefix = what.prefix}));
+    sandbox->recover();
+    asio::co_spawn(io_, clear(std::move(sandbox), what), asio::detached);
+  }
+  return {};
+}
+
+std::shared_ptr<const layers::Image> Registry::shared(const layers::Image& image) {
+  std::erase_if(images_, [](const auto& known) { return known.expired(); });
+  for (const auto& known : images_) {
+    if (auto same = known.lock(); same && *same == image) return same;
+  }
+  auto fresh = std::make_shared<const layers::Image>(image);
+  images_.emplace_back(fresh);
+  return fresh;
+}
+
+Sandbox::Options Registry::sandboxOptions(SandboxFolder folder) const {
+  return {.folder = std::move(folder),
+          .shape = options_.shape,
+          .retention = options_.retention,
+          .spawnKeeper = {}};
+}
+
+Sandbox::Options Registry::sandboxOptions(const Pooled& pooled) const {
+  Sandbox::Options options = sandboxOptions(folder_.of(pooled.record.id));
+  options.spawnKeeper = [this, &pooled](Fd listener) {
+    return spawnKeeper(pooled, std::move(listener));
+  };
+  return options;
+}
+
+PooledPtr Registry::enter(PoolRecord record, std::shared_ptr<const layers::Image> image) {
+  const auto pooled = std::make_shared<Pooled>(*this, std::move(record), std::move(image));
+  members_.emplace(pooled->record.id, pooled);
+  return pooled;
+}
+
+Result<> Registry::spawnKeeper(const Pooled& pooled, Fd listener) const {
+  if (!pooled.image) {
+    return fail(Code::kExhausted, "the image of this sandbox is not there any more");
+  }
+  const PoolRecord& record = pooled.record;
+  if (pooled.sandbox.mayHaveOrphans()) endOrphans(record.slot);
+  const isolation::Plan plan{.id = record.id,
+                             .mode = options_.mode,
+                             .network = record.spec->network,
+                             .slot = record.slot,
+                             .firstUid = folder_.userIds().first(record.slot),
+                             .root = pooled.image->overlays,
+                             .limits = record.spec->limits};
+  return options_.spawnKeeper(plan, std::move(listener));
+}
+
+void Registry::join(const PooledPtr& pooled) {
+  const PoolRecord& record = pooled->record;
+  if (record.key.empty()) return;
+  Batch& batch = batches_[record.key];
+  batch.fingerprint = record.fingerprint;
+  batch.rejected = record.rejected;
+  batch.sandboxes.push_back(pooled);
+}
+
+void Registry::leave(const PooledPtr& pooled) {
+  const auto found = batches_.find(pooled->record.key);
+  if (found == batches_.end() || std::erase(found->second.sandboxes, pooled) == 0) return;
+  if (found->second.sandboxes.empty()) batches_.erase(found);
+}
+
+net::Task<Result<Registry::Created>> Registry::create(CreateRequest request) {
+  while (!request.key.empty() && batches_.contains(request.key)) {
+    const Batch& batch = batches_.at(request.key);
+    if (batch.fingerprint != request.fingerprint) {
+      co_return fail(Code::kUnprocessable,
+                     "this Idempotency-Key was used for a different request before");
+    }
+    if (!batch.beingMade) {
+      co_return Created{.sandboxes = batch.sandboxes, .rejected = batch.rejected};
+    }
+    co_await batchMade_.wait();
+  }
+  const size_t room = capacity_ - std::min(capacity_, size());
+  const auto count = static_cast<uint32_t>(std::min<size_t>(request.count, room));
+  if (count == 0) co_return Created{.sandboxes = {}, .rejected = request.count};
+  if (!request.key.empty()) {
+    batches_[request.key] = {.fingerprint = request.fingerprint, .beingMade = true};
+  }
+  beingMade_ += count;
+  auto created = co_await make(request, count);
+  beingMade_ -= count;
+  if (!request.key.empty()) {
+    batches_.erase(request.key);
+    if (created) std::ranges::for_each(created->sandboxes, [&](const auto& one) { join(one); });
+    batchMade_.notifyAll();
+  }
+  co_return created;
+}
+
+// Records with an identity each, and with slots that are taken.
+Result<std::vector<PoolRecord>> Registry::draft(const CreateRequest& request, uint32_t count) {
+  const auto spec = std::make_shared<const PoolSpec>(request.spec);
+  std::vector<PoolRecord> records;
+  for (uint32_t index = 0; index < count; ++index) {
+    const auto slot = slots_.take();
+    if (!slot) {
+      for (const PoolRecord& record : records) slots_.release(record.slot);
+      return fail(Code::kExhausted, "there are no user ids left, until deleted sandboxes are gone");
+    }
+    records.push_back({.id = newId(kPoolIdPrefix),
+                       .token = randomHex(kTokenBytes),
+                       .mode = options_.mode,
+                       .slot = *slot,
+                       .createdAtMs = wallMs(),
+                       .imageVersion = {},
+                       .spec = spec,
+                       .key = request.key,
+                       .fingerprint = request.fingerprint,
+                       .index = index,
+                       .rejected = request.count - count});
+  }
+  return records;
+}
+
+net::Task<Result<Registry::Created>> Registry::make(const CreateRequest& request, uint32_t count) {
+  CAY_CO_ASSIGN(std::vector<PoolRecord> records, draft(request, count));
+  auto work = [this, &records, &request]() -> Result<layers::Image> {
+    CAY_ASSIGN(layers::Image image, options_.images->resolve(request.spec.image));
+    for (PoolRecord& record : records) record.imageVersion = image.version;
+    CAY_TRY(folder_.make(records, image.overlays.size()));
+    return image;
+  };
+  auto image = co_await makers_.run(std::move(work));
+  if (!image) {
+    for (const PoolRecord& record : records) slots_.release(record.slot);
+    co_return std::unexpected(std::move(image).error());
+  }
+  asio::co_spawn(io_, refill(), asio::detached);
+  Created created{.sandboxes = {}, .rejected = request.count - count};
+  const auto common = shared(*image);
+  for (PoolRecord& record : records) {
+    created.sandboxes.push_back(enter(std::move(record), common));
+  }
+  co_return created;
+}
+
+PooledPtr Registry::find(std::string_view id) const {
+  const auto found = members_.find(std::string(id));
+  return found == members_.end() ? nullptr : found->second;
+}
+
+std::optional<GoneList::Entry> Registry::findGone(std::string_view id) const {
+  if (!isId(kPoolIdPrefix, id)) return std::nullopt;
+  return gone_.find(id, wallMs());
+}
+
+std::vector<PooledPtr> Registry::list() const {
+  std::vector<PooledPtr> out;
+  out.reserve(members_.size());
+  for (const auto& [id, pooled] : members_) out.push_back(pooled);
+  std::ranges::sort(out, {}, [](const PooledPtr& one) {
+    return std::pair(one->record.createdAtMs, std::string_view(one->record.id));
+  });
+  return out;
+}
+
+void Registry::retire(const PooledPtr& pooled, Death death) {
+  if (pooled->death) return;
+  const PoolRecord& record = pooled->record;
+  pooled->death = death;
+  members_.erase(record.id);
+  leave(pooled);
+  // The death first: a host that dies here finds it in both places and knows what to do.
+  if (auto noted = gone_.add(record.id, record.token, death, wallMs()); !noted) {
+    log(Level::kError, "a death could not be noted", {{"error", noted.error().message}});
+  }
+  std::optional<PoolFolder::Trashed> what;
+  if (auto moved = folder_.discard(record.id, record.slot)) {
+    what = std::move(*moved);
+    pooled->sandbox.moved(what->prefix);
+    if (pooled->image) what->shape = folder_.shapeOf(*record.spec, pooled->image->overlays.size());
+  } else {
+    // It is swept at the next start; till then its slot stays taken.
+    log(Level::kError, "a sandbox could not be taken away",
+        {{"sandbox", record.id}, {"error", moved.error().message}});
+  }
+  asio::co_spawn(io_, bury(pooled, std::move(what)), asio::detached);
+}
+
+net::Task<> Registry::bury(PooledPtr pooled, std::optional<PoolFolder::Trashed> what) {
+  co_await pooled->sandbox.destroy(goneText(pooled->record.id, *pooled->death));
+  endOrphans(pooled->record.slot);
+  pooled->ended = true;
+  pooled->changed.notifyAll();
+  const int64_t until = monotonicMs() + kReadersPatienceMs;
+  while (pooled->activity.inUse() && monotonicMs() < until) co_await net::sleepFor(kReadersStep);
+  if (what) co_await removeFiles(*std::move(what));
+}
+
+net::Task<> Registry::clear(std::shared_ptr<Sandbox> trashed, PoolFolder::Trashed what) {
+  co_await trashed->destroy("deleted");
+  if (what.slot) endOrphans(*what.slot);
+  co_await removeFiles(std::move(what));
+}
+
+std::optional<uint32_t> Registry::uidToEnd(uint32_t slot) const {
+  const UserIds& ids = folder_.userIds();
+  if (options_.mode != isolation::Mode::kRestricted || ids.isOwn()) return std::nullopt;
+  return ids.first(slot);
+}
+
+void Registry::endOrphans(uint32_t slot) const {
+  const auto uid = uidToEnd(slot);
+  const auto ended = uid ? isolation::endAllOf(*uid) : Result<>();
+  if (!ended) {
+    log(Level::kError, "processes could not be ended", {{"error", ended.error().message}});
+  }
+}
+
+void Registry::awaitNobody(uint32_t slot) const {
+  const auto uid = uidToEnd(slot);
+  while (uid && isolation::anyLeftOf(*uid)) {
+    std::this_thread::sleep_for(kOrphansStep);
+    endOrphans(slot);
+  }
+}
+
+net::Task<> Registry::removeFiles(PoolFolder::Trashed what) {
+  auto work = [this, &what]() -> Result<> {
+    if (what.slot) awaitNobody(*what.slot);
+    CAY_TRY(folder_.remove(what));
+    if (what.slot && options_.releaseSlot) options_.releaseSlot(*what.slot);
+    return {};
+  };
+  const Result<> removed = co_await removers_.run(std::move(work));
+  if (removed) {
+    if (what.slot) slots_.release(*what.slot);
+  } else {
+    log(Level::kError, "the files of a sandbox could not be removed",
+        {{"error", removed.error().message}});
+  }
+}
+
+net::Task<> Registry::refill() {
+  if (refilling_) co_return;
+  refilling_ = true;
+  co_await removers_.run([this] { folder_.refill(); });
+  refilling_ = false;
+}
+
+net::Task<> Registry::ended(PooledPtr pooled) {
+  while (!pooled->ended) co_await pooled->changed.wait();
+}
+
+void Registry::tick(int64_t nowMs) {
+  std::vector<std::pair<PooledPtr, Death>> dying;
+  for (const auto& [id, pooled] : members_) {
+    const int64_t quiet = pooled->activity.quietMs(nowMs, pooled->sandbox.running());
+    const int64_t patience = pooled->record.spec->idleTimeoutMs;
+    if (nowMs >= pooled->expiresAtMs) {
+      dying.emplace_back(pooled, Death::kExpired);
+    } else if (patience > 0 && quiet >= patience) {
+      dying.emplace_back(pooled, Death::kEvicted);
+    } else if (quiet >= kKeeperLingerMs) {
+      pooled->sandbox.endKeeper();
+    }
+  }
+  for (const auto& [pooled, death] : dying) retire(pooled, death);
+}
+
+net::Task<> Registry::shutdown() {
+  for (const auto& [id, pooled] : members_) pooled->sandbox.endKeeper();
+  const auto busy = [&] {
+    return std::ranges::any_of(members_,
+                               [](const auto& one) { return one.second->sandbox.hasKeeper(); });
+  };
+  const int64_t until = monotonicMs() + kShutdownPatience.count();
+  while (busy() && monotonicMs() < until) co_await net::sleepFor(Millis(10));
+}
+
+}  // namespace cay::sandbox

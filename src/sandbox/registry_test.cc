@@ -1,0 +1,467 @@
+// The registry with keepers without walls, so that it can be tried by anybody.
+#include "sandbox/registry.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "sandbox/keeper_process.h"
+#include "sys/file.h"
+#include "testing/loop_thread.h"
+#include "testing/temp_dir.h"
+
+namespace cay::sandbox {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kPatienceMs = 20'000;
+constexpr auto kMode = isolation::Mode::kRestricted;
+
+bool eventually(const std::function<bool()>& condition) {
+  for (const int64_t until = monotonicMs() + kPatienceMs; monotonicMs() < until;) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(Millis(5));
+  }
+  return false;
+}
+
+class RegistryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // The homes of sandboxes must be reachable for their users.
+    fs::permissions(dir_.path(), fs::perms{0711});
+    open();
+  }
+  void TearDown() override {
+    if (!registry_) return;
+    for (const PooledPtr& pooled : list()) loop_->await(pooled->sandbox.shutdown());
+    close();
+  }
+
+  void open(size_t capacity = 10) {
+    loop_ = std::make_unique<testing::LoopThread>();
+    auto folder = PoolFolder::open(state());
+    ASSERT_TRUE(folder) << folder.error().message;
+    ASSERT_TRUE(folder->fitFor(kMode));
+    images_ = std::make_unique<layers::ImageStore>(
+        layers::ImageStore::Options{.folder = folder->imagesPath(), .roots = {}, .mode = kMode});
+    Registry::Options options;
+    options.mode = kMode;
+    options.images = images_.get();
+    options.spawnKeeper = [this](const isolation::Plan& plan, Fd listener) {
+      plans_.push_back(plan);
+      const std::string execs = state() / "sandboxes" / plan.id / "execs";
+      const Fd logs = sys::openAt(AT_FDCWD, execs.c_str(), O_RDONLY | O_DIRECTORY).value();
+      return keeperSpawner({.noCgroups = "test"}, logs.get())(std::move(listener));
+    };
+    auto registry =
+        loop_->await(Registry::open(loop_->io(), std::move(*folder), std::move(options)));
+    ASSERT_TRUE(registry) << registry.error().message;
+    registry_ = std::move(*registry);
+    registry_->setCapacity(capacity);
+  }
+
+  // As if the host had been killed: keepers go on.
+  void close() {
+    loop_->stop();
+    registry_.reset();
+    oldLoops_.push_back(std::move(loop_));
+  }
+  void restart(size_t capacity = 10) {
+    close();
+    open(capacity);
+  }
+
+  static Registry::CreateRequest request(uint32_t count = 1) {
+    Registry::CreateRequest request;
+    request.count = count;
+    return request;
+  }
+  Result<Registry::Created> tryCreate(Registry::CreateRequest request) {
+    return loop_->await(registry_->create(std::move(request)));
+  }
+  Registry::Created create(Registry::CreateRequest request) {
+    auto created = tryCreate(std::move(request));
+    EXPECT_TRUE(created) << created.error().message;
+    return std::move(*created);
+  }
+  PooledPtr createOne(PoolSpec spec = {}) {
+    auto wanted = request();
+    wanted.spec = std::move(spec);
+    return create(std::move(wanted)).sandboxes.at(0);
+  }
+  std::vector<PooledPtr> list() {
+    return loop_->call([&] { return registry_->list(); });
+  }
+  PooledPtr find(const std::string& id) {
+    return loop_->call([&] { return registry_->find(id); });
+  }
+  std::optional<GoneList::Entry> findGone(const std::string& id) {
+    return loop_->call([&] { return registry_->findGone(id); });
+  }
+  // True once a new sandbox gets this slot.
+  bool slotComesFree(uint32_t slot) {
+    return eventually([&] {
+      const PooledPtr pooled = createOne();
+      if (pooled->record.slot == slot) return true;
+      retire(pooled);
+      return false;
+    });
+  }
+  void tickIn(int64_t ms) {
+    loop_->call([&] { registry_->tick(monotonicMs() + ms); });
+  }
+  void retire(const PooledPtr& pooled) {
+    loop_->call([&] { registry_->retire(pooled, Death::kKilled); });
+  }
+
+  static StartRequest command(std::string line, Kind kind = Kind::kExec) {
+    StartRequest request;
+    request.spec.kind = kind;
+    request.spec.argv = {"/bin/sh", "-c", std::move(line)};
+    request.spec.env = {"PATH=/usr/bin:/bin"};
+    request.spec.cwd = "/";
+    request.spec.onDisconnect = OnDisconnect::kKeep;
+    request.cmd = "\"x\"";
+    return request;
+  }
+  ExecPtr start(const PooledPtr& pooled, const std::string& line) {
+    auto started = loop_->await(pooled->sandbox.start(command(line, Kind::kProcess)));
+    EXPECT_TRUE(started) << started.error().message;
+    return started ? started->exec : nullptr;
+  }
+  bool isLive(const ExecPtr& exec) {
+    return loop_->call([&] { return exec->live; });
+  }
+
+  static bool runs(pid_t pid) { return ::kill(pid, 0) == 0; }
+  size_t entriesIn(const char* folder) const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(state() / folder), {}));
+  }
+  [[nodiscard]] fs::path state() const { return dir_.path() / "state"; }
+
+  testing::TempDir dir_;
+  std::vector<isolation::Plan> plans_;
+  std::unique_ptr<layers::ImageStore> images_;
+  std::vector<std::unique_ptr<testing::LoopThread>>
+      oldLoops_;  // what a test still holds needs them
+  std::unique_ptr<testing::LoopThread> loop_;
+  std::unique_ptr<Registry> registry_;
+};
+
+TEST_F(RegistryTest, EachSandboxHasAnIdATokenAndASlotOfItsOwn) {
+  const auto created = create(request(5));
+  EXPECT_EQ(created.rejected, 0U);
+  std::set<std::string> ids;
+  std::set<std::string> tokens;
+  std::set<uint32_t> slots;
+  for (const PooledPtr& pooled : created.sandboxes) {
+    ids.insert(pooled->record.id);
+    tokens.insert(pooled->record.token);
+    slots.insert(pooled->record.slot);
+    EXPECT_EQ(pooled->record.token.size(), 64U);
+    EXPECT_EQ(find(pooled->record.id), pooled);
+    EXPECT_TRUE(fs::exists(state() / "sandboxes" / pooled->record.id / "record.json"));
+  }
+  EXPECT_EQ(ids.size(), 5U);
+  EXPECT_EQ(tokens.size(), 5U);
+  EXPECT_EQ(slots, (std::set<uint32_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(entriesIn("new"), 0U);
+  EXPECT_TRUE(plans_.empty()) << "a keeper was started before there was work for it";
+}
+
+TEST_F(RegistryTest, CapacityIsExactAndOnlyCapacityRejects) {
+  EXPECT_EQ(create(request(7)).sandboxes.size(), 7U);
+  const auto more = create(request(7));
+  EXPECT_EQ(more.sandboxes.size(), 3U);
+  EXPECT_EQ(more.rejected, 4U);
+  const auto none = create(request(2));
+  EXPECT_TRUE(none.sandboxes.empty());
+  EXPECT_EQ(none.rejected, 2U);
+  retire(more.sandboxes[0]);
+  EXPECT_EQ(create(request(2)).rejected, 1U);
+}
+
+TEST_F(RegistryTest, CapacityIsExactUnderConcurrentCreates) {
+  std::vector<std::future<uint32_t>> answers;
+  const auto ask = [this]() -> net::Task<uint32_t> {
+    auto created = co_await registry_->create(request());
+    co_return created ? static_cast<uint32_t>(created->sandboxes.size()) : 100U;
+  };
+  for (int i = 0; i < 30; ++i) {
+    answers.push_back(boost::asio::co_spawn(loop_->io(), ask(), boost::asio::use_future));
+  }
+  uint32_t made = 0;
+  for (auto& answer : answers) made += answer.get();
+  EXPECT_EQ(made, 10U);
+  EXPECT_EQ(list().size(), 10U);
+}
+
+TEST_F(RegistryTest, ABatchThatFailsLeavesNothingBehind) {
+  fs::remove(state() / "new");
+  const auto failed = tryCreate(request(3));
+  ASSERT_FALSE(failed);
+  EXPECT_TRUE(list().empty());
+  EXPECT_EQ(entriesIn("sandboxes"), 0U);
+  auto unknown = request();
+  unknown.spec.image = "no such image";
+  const auto refused = tryCreate(unknown);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  restart();
+  EXPECT_EQ(createOne()->record.slot, 0U) << "a failed create kept its slot";
+  EXPECT_EQ(create(request(20)).sandboxes.size(), 9U) << "a failed create kept its place";
+}
+
+TEST_F(RegistryTest, TheSameKeyGivesTheSameSandboxes) {
+  auto wanted = request(2);
+  wanted.key = "k";
+  wanted.fingerprint = "f";
+  const auto first = create(wanted);
+  const auto again = create(wanted);
+  EXPECT_EQ(first.sandboxes, again.sandboxes);
+  auto other = wanted;
+  other.fingerprint = "g";
+  const auto refused = tryCreate(other);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnprocessable);
+
+  restart();
+  const auto later = create(wanted);
+  ASSERT_EQ(later.sandboxes.size(), 2U);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(later.sandboxes[i]->record.id, first.sandboxes[i]->record.id);
+    EXPECT_EQ(later.sandboxes[i]->record.token, first.sandboxes[i]->record.token);
+  }
+  for (const PooledPtr& pooled : later.sandboxes) retire(pooled);
+  EXPECT_NE(create(wanted).sandboxes.at(0)->record.id, first.sandboxes[0]->record.id);
+}
+
+TEST_F(RegistryTest, TwoConcurrentRequestsWithOneKeyMakeOneSandbox) {
+  auto wanted = request();
+  wanted.key = "k";
+  const auto ask = [&]() -> net::Task<std::string> {
+    auto created = co_await registry_->create(wanted);
+    co_return created.value().sandboxes.at(0)->record.id;
+  };
+  auto one = boost::asio::co_spawn(loop_->io(), ask(), boost::asio::use_future);
+  auto two = boost::asio::co_spawn(loop_->io(), ask(), boost::asio::use_future);
+  EXPECT_EQ(one.get(), two.get());
+  EXPECT_EQ(list().size(), 1U);
+}
+
+TEST_F(RegistryTest, ARestartKeepsSandboxesTheirTokensAndWhatRunsInThem) {
+  PoolSpec spec;
+  spec.env = {"A=1"};
+  spec.labels = {{"a", "b"}};
+  const PooledPtr before = createOne(spec);
+  const PooledPtr idle = createOne();
+  const ExecPtr process = start(before, "echo one; sleep 60; echo two");
+  const pid_t pid = loop_->call([&] { return process->pid; });
+  restart();
+
+  const PooledPtr after = find(before->record.id);
+  ASSERT_NE(after, nullptr);
+  EXPECT_EQ(after->record.token, before->record.token);
+  EXPECT_EQ(*after->record.spec, spec);
+  EXPECT_NE(find(idle->record.id), nullptr);
+  EXPECT_TRUE(runs(pid));
+  const auto processes = loop_->call([&] { return after->sandbox.processes(); });
+  ASSERT_EQ(processes.size(), 1U);
+  EXPECT_EQ(processes[0]->pid, pid);
+  EXPECT_TRUE(isLive(processes[0]));
+  EXPECT_GT(createOne()->record.slot, 1U) << "a slot was given out twice";
+  EXPECT_TRUE(loop_->await(after->sandbox.kill(processes[0])));
+}
+
+TEST_F(RegistryTest, ADeletedOneDiesAtOnceAndItsFilesSoon) {
+  const PooledPtr pooled = createOne();
+  const ExecPtr process = start(pooled, "sleep 60");
+  const pid_t pid = loop_->call([&] { return process->pid; });
+  retire(pooled);
+  EXPECT_EQ(find(pooled->record.id), nullptr);
+  const auto gone = findGone(pooled->record.id);
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(gone->token, pooled->record.token);
+  EXPECT_EQ(gone->death, Death::kKilled);
+  loop_->await(Registry::ended(pooled));
+  EXPECT_EQ(loop_->call([&] { return process->exit->cause; }), Cause::kKilled);
+  EXPECT_TRUE(eventually([&] { return entriesIn("trash") == 0; }));
+  EXPECT_TRUE(slotComesFree(0));
+  // Without walls only the keeper itself dies; what it started is ours to end.
+  ::kill(pid, SIGKILL);
+
+  const auto late = loop_->await(pooled->sandbox.start(command("true")));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Code::kGone);
+  restart();
+  EXPECT_TRUE(findGone(pooled->record.id));
+}
+
+TEST_F(RegistryTest, HalfMadeAndHalfDeletedOnesAreSweptAtTheStart) {
+  const PooledPtr torn = createOne();
+  const PooledPtr whole = createOne();
+  const PooledPtr dead = createOne();
+  const PooledPtr trashed = createOne();
+  const ExecPtr process = start(trashed, "sleep 60");
+  const pid_t pid = loop_->call([&] { return process->pid; });
+  close();
+  // What a host leaves that is killed in the middle: a batch of which one has appeared, one that is
+  // not complete, one whose death is noted, one that is in the trash with its keeper alive.
+  std::ofstream(state() / "new" / ("batch." + torn->record.id)) << torn->record.id << "\n";
+  fs::create_directories(state() / "new" / newId(kPoolIdPrefix) / "execs");
+  std::ofstream(state() / "gone.jsonl", std::ios::app)
+      << R"({"id":")" << dead->record.id << R"(","token":")" << dead->record.token
+      << R"(","cause":"evicted","at_ms":)" << wallMs() << "}\n";
+  fs::rename(state() / "sandboxes" / trashed->record.id,
+             state() / "trash" / (trashed->record.id + ".3"));
+  open();
+
+  EXPECT_EQ(find(torn->record.id), nullptr);
+  EXPECT_NE(find(whole->record.id), nullptr);
+  EXPECT_EQ(find(dead->record.id), nullptr);
+  EXPECT_TRUE(findGone(dead->record.id));
+  EXPECT_EQ(find(trashed->record.id), nullptr);
+  EXPECT_EQ(entriesIn("new"), 0U);
+  EXPECT_TRUE(eventually([&] { return entriesIn("trash") == 0; }));
+  EXPECT_EQ(entriesIn("sandboxes"), 1U);
+  ::kill(pid, SIGKILL);
+}
+
+TEST_F(RegistryTest, ABrokenRecordCostsOneSandboxAndNotTheStart) {
+  const PooledPtr broken = createOne();
+  const PooledPtr empty = createOne();
+  const PooledPtr swapped = createOne();
+  const PooledPtr whole = createOne();
+  const ExecPtr process = start(broken, "sleep 60");
+  const pid_t pid = loop_->call([&] { return process->pid; });
+  close();
+  const auto recordOf = [&](const PooledPtr& pooled) {
+    return state() / "sandboxes" / pooled->record.id / "record.json";
+  };
+  std::ofstream(recordOf(broken)) << "garbage";
+  fs::remove_all(state() / "sandboxes" / empty->record.id);
+  fs::create_directory(state() / "sandboxes" / empty->record.id);
+  fs::copy_file(recordOf(whole), recordOf(swapped), fs::copy_options::overwrite_existing);
+  open();
+  ASSERT_EQ(list().size(), 1U);
+  EXPECT_EQ(list()[0]->record.id, whole->record.id);
+  EXPECT_TRUE(eventually([&] { return entriesIn("trash") == 0; }));
+  EXPECT_TRUE(slotComesFree(0));
+  ::kill(pid, SIGKILL);
+}
+
+TEST_F(RegistryTest, SlotsOfWhatIsStillBeingRemovedAreNotGivenOut) {
+  const PooledPtr pooled = createOne();
+  close();
+  fs::rename(state() / "sandboxes" / pooled->record.id,
+             state() / "trash" / (pooled->record.id + ".0"));
+  open();
+  EXPECT_TRUE(eventually([&] { return entriesIn("trash") == 0; }));
+  EXPECT_TRUE(slotComesFree(0));
+}
+
+TEST_F(RegistryTest, SandboxesWithOtherWallsAreNotTakenUp) {
+  (void)createOne();
+  close();
+  auto folder = PoolFolder::open(state());
+  ASSERT_TRUE(folder);
+  ASSERT_TRUE(folder->fitFor(isolation::Mode::kFull));
+  loop_ = std::make_unique<testing::LoopThread>();
+  Registry::Options options;
+  options.images = images_.get();
+  auto registry = loop_->await(Registry::open(loop_->io(), std::move(*folder), std::move(options)));
+  ASSERT_FALSE(registry);
+  EXPECT_EQ(registry.error().code, Code::kConflict);
+  EXPECT_TRUE(registry.error().message.contains("restricted")) << registry.error().message;
+}
+
+TEST_F(RegistryTest, IdleOnesAreEvictedAndBusyOnesNot) {
+  PoolSpec spec;
+  spec.idleTimeoutMs = 60'000;
+  const PooledPtr idle = createOne(spec);
+  const PooledPtr running = createOne(spec);
+  const PooledPtr used = createOne(spec);
+  const PooledPtr patient = createOne();
+  const ExecPtr process = start(running, "sleep 60");
+  std::optional<Activity::InUse> stream;
+  loop_->call([&] { stream.emplace(used->activity, monotonicMs); });
+  tickIn(59'000);
+  EXPECT_EQ(list().size(), 4U);
+  tickIn(61'000);
+  EXPECT_EQ(find(idle->record.id), nullptr);
+  EXPECT_EQ(findGone(idle->record.id)->death, Death::kEvicted);
+  EXPECT_NE(find(running->record.id), nullptr);
+  EXPECT_NE(find(used->record.id), nullptr);
+  tickIn(100'000'000);
+  EXPECT_NE(find(patient->record.id), nullptr) << "0 means never";
+  loop_->call([&] { stream.reset(); });
+  EXPECT_TRUE(loop_->await(running->sandbox.kill(process)));
+}
+
+TEST_F(RegistryTest, TimeToLiveEndsEvenABusyOne) {
+  PoolSpec spec;
+  spec.ttlMs = 600'000;
+  const PooledPtr pooled = createOne(spec);
+  const ExecPtr process = start(pooled, "exec sleep 60");
+  tickIn(500'000);
+  EXPECT_NE(find(pooled->record.id), nullptr);
+  restart();
+  tickIn(500'000);
+  EXPECT_NE(find(pooled->record.id), nullptr);
+  tickIn(601'000);
+  EXPECT_EQ(findGone(pooled->record.id)->death, Death::kExpired);
+  ::kill(process->pid, SIGKILL);
+}
+
+TEST_F(RegistryTest, AKeeperEndsTenSecondsAfterItsLastWorkAndComesBack) {
+  const PooledPtr pooled = createOne();
+  const ExecPtr first = start(pooled, "echo hello");
+  ASSERT_TRUE(eventually([&] { return !isLive(first); }));
+  const auto hasKeeper = [&] { return loop_->call([&] { return pooled->sandbox.hasKeeper(); }); };
+  tickIn(9'000);
+  EXPECT_TRUE(hasKeeper());
+  tickIn(11'000);
+  // At once, while the old one may still be on its way out.
+  const ExecPtr second = start(pooled, "sleep 60");
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(plans_.size(), 2U);
+  tickIn(3'600'000);
+  EXPECT_TRUE(isLive(second)) << "its keeper was taken from under it";
+  EXPECT_NE(loop_->call([&] { return pooled->sandbox.find(first->id); }), nullptr);
+  EXPECT_TRUE(loop_->await(pooled->sandbox.kill(second)));
+}
+
+TEST_F(RegistryTest, ShutdownEndsCommandsAndKeepsSandboxes) {
+  const PooledPtr pooled = createOne();
+  const ExecPtr process = start(pooled, "sleep 60");
+  const pid_t pid = loop_->call([&] { return process->pid; });
+  loop_->await(registry_->shutdown());
+  EXPECT_TRUE(eventually([&] { return !runs(pid); }));
+  EXPECT_EQ(loop_->call([&] { return process->exit->cause; }), Cause::kHostStopped);
+  restart();
+  const PooledPtr after = find(pooled->record.id);
+  ASSERT_NE(after, nullptr);
+  const auto processes = loop_->call([&] { return after->sandbox.processes(); });
+  ASSERT_EQ(processes.size(), 1U);
+  EXPECT_EQ(processes[0]->exit->cause, Cause::kHostStopped);
+}
+
+TEST_F(RegistryTest, WithoutAKeeperASandboxHoldsNoDescriptor) {
+  const auto open = [] {
+    return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator{});
+  };
+  const auto before = open();
+  (void)create(request(10));
+  EXPECT_EQ(open(), before);
+}
+
+}  // namespace
+}  // namespace cay::sandbox
