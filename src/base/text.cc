@@ -231,4 +231,16 @@ std::vector<std::string_view> split(std::string_view text, char at) {
   }
 }
 
+std::vector<std::string_view> words(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  std::vector<std::string_view> out;
+  for (size_t at = text.find_first_not_of(kSpace); at != std::string_view::npos;
+       at = text.find_first_not_of(kSpace, at)) {
+    const size_t end = std::min(text.find_first_of(kSpace, at), text.size());
+    out.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return out;
+}
+
 }  // namespace cay

@@ -47,6 +47,8 @@ std::string quoted(std::string_view text, size_t limit = 200);
 bool equalIgnoreCase(std::string_view a, std::string_view b);
 std::string_view trim(std::string_view text);
 
+// What is between spaces, tabs and line ends.
+std::vector<std::string_view> words(std::string_view text);
 // "a,b," as a, b and an empty text.
 std::vector<std::string_view> split(std::string_view text, char at);
 

@@ -93,6 +93,11 @@ TEST(Text, CaseAndSpace) {
   EXPECT_EQ(trim(" \ta b\t "), "a b");
 }
 
+TEST(Text, WordsAreWhatIsBetweenSpaces) {
+  EXPECT_EQ(words("  a bc\t\nd "), (std::vector<std::string_view>{"a", "bc", "d"}));
+  EXPECT_TRUE(words(" \n").empty());
+}
+
 TEST(Text, SplitsAtEverySeparator) {
   EXPECT_EQ(split("a,b,", ','), (std::vector<std::string_view>{"a", "b", ""}));
   EXPECT_EQ(split("", ','), (std::vector<std::string_view>{""}));

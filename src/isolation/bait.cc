@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "base/ids.h"
 #include "base/text.h"
 #include "sys/io.h"
+#include "sys/process.h"
 #include "sys/socket.h"
 
 namespace cay::isolation {
@@ -57,9 +57,9 @@ Result<> writeForAll(const std::string& path) {
 }  // namespace
 
 std::string idMap() {
-  std::istringstream words(sys::readFile("/proc/self/uid_map").value_or(""));
   std::string out;
-  for (std::string word; words >> word;) out += (out.empty() ? "" : " ") + word;
+  const std::string map = sys::readFile("/proc/self/uid_map").value_or("");
+  for (const std::string_view word : words(map)) out.append(out.empty() ? "" : " ").append(word);
   return out;
 }
 
@@ -67,17 +67,6 @@ AbstractAddress::AbstractAddress(const std::string& name) {
   address.sun_family = AF_UNIX;
   const size_t size = name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
   length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
-}
-
-uint64_t processStart(pid_t pid) {
-  constexpr int kStartField = 22;
-  const auto text = sys::readFile(("/proc/" + std::to_string(pid) + "/stat").c_str());
-  if (!text) return 0;
-  // "pid (name) state ...": the name may hold anything, so fields are counted behind it.
-  std::istringstream fields(text->substr(text->rfind(')') + 1));
-  std::string field;
-  for (int number = 3; number <= kStartField; ++number) fields >> field;
-  return parseUint(field).value_or(0);
 }
 
 std::vector<std::string> Bait::toArguments() const {
@@ -120,7 +109,7 @@ Result<LaidBait> LaidBait::lay(const std::string& folder, const Plan& plan) {
                 .socket = "cay-bait-" + id,
                 .sharedMemory = ::shmget(IPC_PRIVATE, kSharedMemoryBytes, 0666),
                 .process = ::getpid(),
-                .processStart = isolation::processStart(::getpid()),
+                .processStart = sys::processStart(::getpid()).value_or(0),
                 .hostName = hostName(),
                 .uid = ::geteuid(),
                 .ids = idMap(),

@@ -69,8 +69,4 @@ struct AbstractAddress {
   socklen_t length = 0;
 };
 
-// When a process was started, in the kernel's ticks since boot: with its number that names it for
-// good, in every pid namespace. 0 if no such process is in sight.
-uint64_t processStart(pid_t pid);
-
 }  // namespace cay::isolation

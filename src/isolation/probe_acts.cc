@@ -23,13 +23,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <sstream>
 #include <vector>
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "isolation/capabilities.h"
 #include "sys/io.h"
+#include "sys/process.h"
 
 namespace cay::isolation {
 namespace {
@@ -108,11 +109,9 @@ Tried shareIds(const Bait& bait) {
 uint64_t outsideUid(const Bait& bait) {
   const std::string own = idMap();
   if (own == bait.ids) return ::getuid();
-  std::istringstream map(own);
-  uint64_t inside = 0;
-  uint64_t outside = 0;
-  map >> inside >> outside;
-  return ::getuid() - inside + outside;
+  const auto map = words(own);  // inside, outside, count
+  if (map.size() < 2) return ::getuid();
+  return ::getuid() - parseUint(map[0]).value_or(0) + parseUint(map[1]).value_or(0);
 }
 
 Tried beHostUser(const Bait& bait) {
@@ -137,7 +136,7 @@ Tried writeCorePattern(const Bait&) {
 // --- pid ---
 
 bool hostIsInSight(const Bait& bait) {
-  return bait.processStart != 0 && processStart(bait.process) == bait.processStart;
+  return bait.processStart != 0 && sys::processStart(bait.process).value_or(0) == bait.processStart;
 }
 
 Tried seeHostProcess(const Bait& bait) {
@@ -324,9 +323,9 @@ Tried holdCapabilities(const Bait&) {
               .ec != std::errc()) {
     return none("/proc/self/status cannot be read");
   }
-  std::ostringstream text;
-  text << "set " << std::hex << held;
-  return (held & ~kCommandCapabilities) != 0 ? allowed(text.str()) : denied(text.str());
+  const std::string_view digits = std::string_view(status).substr(at + kField.size(), 16);
+  const std::string text = "set " + std::string(digits);
+  return (held & ~kCommandCapabilities) != 0 ? allowed(text) : denied(text);
 }
 
 Tried makeDevice(const Bait&) {

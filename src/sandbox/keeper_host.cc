@@ -1,6 +1,7 @@
 // What the keeper and its host say to each other.
 #include <fcntl.h>
 #include <malloc.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -98,7 +99,13 @@ void Keeper::tellRoot() {
 
 // In the sandbox's network; the host connects it.
 void Keeper::tellSocket() {
-  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // One kind reaches servers of both, where there is IPv6 at all.
+  Fd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int both = 0;
+  if (!socket.valid() ||
+      ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof both) != 0) {
+    socket = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  }
   Writer answer;
   tell(answer.put(Message::kSocket).put(socket.valid()), socket.get());
 }

@@ -14,20 +14,6 @@ namespace {
 
 constexpr Millis kBeforeRetry{20};
 
-// When a process was born; kNotFound if there is none of that number.
-Result<uint64_t> bornOf(pid_t pid) {
-  CAY_ASSIGN(const std::string stat,
-             sys::readFile(("/proc/" + std::to_string(pid) + "/stat").c_str()));
-  // Field 22; the name, field 2, may hold spaces and is in brackets.
-  size_t at = stat.rfind(')');
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
-  if (at == std::string::npos) return fail(Code::kNotFound, "the process has ended");
-  const size_t end = stat.find(' ', at + 1);
-  const auto born = parseUint(std::string_view(stat).substr(at + 1, end - at - 1));
-  if (!born) return fail(Code::kInternal, "/proc/<pid>/stat has a strange form");
-  return *born;
-}
-
 }  // namespace
 
 Result<KeeperMark> KeeperMark::of(const Fd& pidfd) {
@@ -39,14 +25,14 @@ Result<KeeperMark> KeeperMark::of(const Fd& pidfd) {
   const size_t from = at + kPid.size();
   const auto pid = parseUint(std::string_view(info).substr(from, info.find('\n', from) - from));
   if (!pid || *pid == 0) return fail(Code::kNotFound, "the process has ended");
-  CAY_ASSIGN(const uint64_t born, bornOf(static_cast<pid_t>(*pid)));
+  CAY_ASSIGN(const uint64_t born, sys::processStart(static_cast<pid_t>(*pid)));
   return KeeperMark(static_cast<pid_t>(*pid), born);
 }
 
 Result<Fd> KeeperMark::open() const {
   CAY_ASSIGN(Fd pidfd, sys::pidfdOpen(pid_));
   // Looked at after it was opened: what the descriptor stands for cannot change any more.
-  CAY_ASSIGN(const uint64_t born, bornOf(pid_));
+  CAY_ASSIGN(const uint64_t born, sys::processStart(pid_));
   if (born != born_) return fail(Code::kNotFound, "the process has ended");
   return pidfd;
 }

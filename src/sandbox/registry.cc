@@ -184,7 +184,9 @@ net::Task<Result<Registry::Created>> Registry::create(CreateRequest request) {
   const auto count = static_cast<uint32_t>(std::min<size_t>(request.count, room));
   if (count == 0) co_return Created{.sandboxes = {}, .rejected = request.count};
   if (!request.key.empty()) {
-    batches_[request.key] = {.fingerprint = request.fingerprint, .beingMade = true};
+    Batch& batch = batches_[request.key];
+    batch.fingerprint = request.fingerprint;
+    batch.beingMade = true;
   }
   beingMade_ += count;
   auto created = co_await make(request, count);

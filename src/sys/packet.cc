@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -81,6 +82,7 @@ Result<Packet> receivePacket(int socket) {
 Result<Fd> listenAt(int directory, std::string_view name) {
   CAY_ASSIGN(const sockaddr_un address, addressAt(directory, name));
   CAY_ASSIGN(Fd socket, packetSocket());
+  (void)::fchmod(socket.get(), 0600);  // before it has a name: the file gets this mode
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return failSys("bind " + std::string(name), errno);
   }

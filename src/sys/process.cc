@@ -13,6 +13,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/text.h"
+#include "sys/io.h"
 #include "sys/uapi.h"
 
 namespace cay::sys {
@@ -107,6 +109,18 @@ bool pidfdSignalGroup(const Fd& pidfd, pid_t leader, int signal) {
     return true;
   }
   return errno == EINVAL && ::kill(-leader, signal) == 0;  // before Linux 6.9
+}
+
+Result<uint64_t> processStart(pid_t pid) {
+  CAY_ASSIGN(const std::string stat, readFile(("/proc/" + std::to_string(pid) + "/stat").c_str()));
+  // Field 22; the name, field 2, may hold anything and is in brackets.
+  constexpr size_t kField = 22 - 3;
+  const size_t name = stat.rfind(')');
+  if (name == std::string::npos) return fail(Code::kNotFound, "the process has ended");
+  const auto fields = words(std::string_view(stat).substr(name + 1));
+  const auto start = fields.size() > kField ? parseUint(fields[kField]) : std::nullopt;
+  if (!start) return fail(Code::kInternal, "/proc/<pid>/stat has a strange form");
+  return *start;
 }
 
 std::optional<pid_t> peekEndedChild() {

@@ -42,6 +42,10 @@ struct Ended {
   rusage usage{};
 };
 
+// When a process was born, in the kernel's ticks since boot: with its number that names it for
+// good, in every pid namespace. kNotFound if there is none of that number.
+Result<uint64_t> processStart(pid_t pid);
+
 // A child that has ended, not yet reaped; nullopt if there is none.
 std::optional<pid_t> peekEndedChild();
 // Reaps that child.
