@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "files/path_text.h"
 #include "host/body_fields.h"
+#include "sys/signal_name.h"
 
 namespace cay::host {
 namespace {
@@ -151,10 +152,7 @@ Result<int> parseSignalRequest(std::string_view body) {
   if (!value->is_string()) return wrong("signal", "must be a name such as \"INT\" or a number");
   std::string_view name = value->get_string();
   if (name.starts_with("SIG")) name.remove_prefix(3);
-  for (int number = 1; number < NSIG; ++number) {
-    const char* known = ::sigabbrev_np(number);
-    if (known != nullptr && name == known) return number;
-  }
+  if (const int number = sys::signalNumber(name); number != 0) return number;
   return wrong("signal", "is not a signal that is known here: " + quoted(name));
 }
 

@@ -17,6 +17,7 @@
 #include "net/event.h"
 #include "net/server.h"
 #include "net/worker_pool.h"
+#include "sys/signal_name.h"
 
 namespace cay::host {
 namespace {
@@ -49,7 +50,7 @@ class Host {
     // Before anything is started, so that no moment is left in which a signal would just kill us.
     stopSignals_.async_wait([this](boost::system::error_code error, int number) {
       if (error) return;
-      why_ = std::string("signal ") + ::sigabbrev_np(number);
+      why_ = "signal " + std::string(sys::signalName(number));
       told_.notifyAll();
     });
     asio::co_spawn(io_, reapChildren(), asio::detached);
