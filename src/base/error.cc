@@ -55,8 +55,8 @@ Code codeOf(int err) {
 }  // namespace
 
 std::string errnoText(int err) {
-  const char* text = ::strerrordesc_np(err);
-  return text != nullptr ? text : "unknown error " + std::to_string(err);
+  // Safe in any thread: both glibc (2.32 and newer) and musl give text that no other call changes.
+  return std::strerror(err);
 }
 
 Error sysError(std::string_view what, int err) {

@@ -37,7 +37,7 @@ TEST(Error, WrapPutsTheContextInFront) {
 }
 
 TEST(Error, DescribesEveryErrno) {
-  EXPECT_EQ(errnoText(99999), "unknown error 99999");
+  EXPECT_EQ(errnoText(99999), "Unknown error 99999");
 }
 
 }  // namespace
