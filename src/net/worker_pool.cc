@@ -9,7 +9,7 @@ namespace cay::net {
 
 namespace asio = boost::asio;
 
-Task<> WorkerPool::runErased(std::move_only_function<void()> work) {
+Task<> WorkerPool::runErased(std::function<void()> work) {
   constexpr asio::use_awaitable_t<Executor> kAwaitable;
   co_await asio::async_initiate<const asio::use_awaitable_t<Executor>, void()>(
       [this, &work](auto handler) {

@@ -24,7 +24,7 @@ class WorkerPool {
   Task<std::invoke_result_t<Work>> run(Work work) {
     using Value = std::invoke_result_t<Work>;
     if constexpr (std::is_void_v<Value>) {
-      co_await runErased(std::move(work));
+      co_await runErased([&] { work(); });
     } else {
       std::optional<Value> value;
       co_await runErased([&] { value.emplace(work()); });
@@ -34,7 +34,7 @@ class WorkerPool {
 
  private:
   // One instance for every kind of work: each call of Asio's templates costs kilobytes of code.
-  Task<> runErased(std::move_only_function<void()> work);
+  Task<> runErased(std::function<void()> work);
 
   boost::asio::thread_pool pool_;
 };
