@@ -1,7 +1,9 @@
 // cay-host: wires the rooms together. Also the keeper and the nursery, which are this program under
 // other names.
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -53,7 +55,7 @@ void tidyDescriptors() {
     }
     ::fcntl(fd, F_SETFD, 0);
   }
-  (void)::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  (void)::syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
 }
 
 }  // namespace

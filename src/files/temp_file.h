@@ -5,6 +5,8 @@
 // a time.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+
+#include "sys/uapi_fs.h"
 
 namespace cay::net {
 namespace {
@@ -22,7 +25,9 @@ enum class Answer { kYes, kNo, kUnknown };
 Answer probeByRead(int file, uint64_t offset) {
   char byte;
   iovec piece{&byte, 1};
-  if (::preadv2(file, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT) >= 0) return Answer::kYes;
+  // The offset travels in two halves, of which 64-bit systems use the first alone.
+  if (::syscall(SYS_preadv2, file, &piece, 1, offset, 0, sys::kReadNoWait) >= 0)
+    return Answer::kYes;
   return errno == EAGAIN ? Answer::kNo : Answer::kUnknown;
 }
 

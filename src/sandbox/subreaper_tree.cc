@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,7 +74,7 @@ class Minder {
       (void)::dup3(keeper_, kKept, O_CLOEXEC);
       keeper_ = kKept;
     }
-    (void)::close_range(kKept + 1, ~0U, 0);
+    (void)::syscall(SYS_close_range, kKept + 1, ~0U, 0);
   }
 
   // False when no child is left, so that nothing can come any more.

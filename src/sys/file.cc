@@ -76,10 +76,10 @@ int64_t mtimeMs(const Stat& stat) {
 }
 
 int64_t birthNs(int fd) {
-  struct statx result{};
-  if (::statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &result) == -1) return 0;
-  if ((result.stx_mask & STATX_BTIME) == 0) return 0;
-  return result.stx_btime.tv_sec * 1'000'000'000 + result.stx_btime.tv_nsec;
+  Statx result;
+  if (::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, kStatxBirth, &result) == -1) return 0;
+  if ((result.mask & kStatxBirth) == 0) return 0;
+  return result.birthSeconds * 1'000'000'000 + result.birthNanoseconds;
 }
 
 Result<std::vector<DirEntry>> readDirectory(int dir) {

@@ -1,5 +1,6 @@
-// Kernel constants about files that Debian 12's headers may not have, by the version that brought
-// them. Whether the running kernel knows them is found out by trying.
+// Kernel interfaces to files that Debian 12's headers (the kernel's, glibc's or musl's) may not
+// have, by the version that brought them. Whether the running kernel knows them is found out by
+// trying.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +18,21 @@ struct OpenHow {
   uint64_t mode = 0;
   uint64_t resolve = 0;
 };
+
+// Linux 4.14: preadv2 fails with EAGAIN where it would have to wait for the disk.
+inline constexpr int kReadNoWait = 0x8;
+
+// Linux 4.11: what statx fills in, as far as it is read here.
+inline constexpr uint32_t kStatxBirth = 0x800;
+struct Statx {
+  uint32_t mask = 0;
+  uint32_t blockSize = 0;
+  uint64_t before[9] = {};
+  int64_t birthSeconds = 0;
+  uint32_t birthNanoseconds = 0;
+  uint32_t padding = 0;
+  uint64_t after[20] = {};
+};
+static_assert(sizeof(Statx) == 256);
 
 }  // namespace cay::sys
