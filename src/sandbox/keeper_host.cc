@@ -1,6 +1,5 @@
 // What the keeper and its host say to each other.
 #include <fcntl.h>
-#include <malloc.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,6 +11,9 @@
 #include "sandbox/keeper_loop.h"
 #include "sys/io.h"
 #include "sys/process.h"
+
+// Only glibc has it, and only glibc needs it: musl gives freed memory back by itself.
+extern "C" __attribute__((weak)) int malloc_trim(size_t pad) noexcept;
 
 namespace cay::sandbox {
 namespace {
@@ -35,7 +37,7 @@ uint64_t sizeOf(const Fd& file) {
 
 // The kernel counts a command's peak memory from ours, so ours must forget what a long spec took.
 void forgetPeakMemory() {
-  (void)::malloc_trim(0);
+  if (::malloc_trim != nullptr) (void)::malloc_trim(0);
   const Fd file(::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC));
   if (file.valid()) (void)sys::writeAll(file.get(), "5");
 }
