@@ -6,7 +6,9 @@ target_compile_definitions(
   cay_flags
   INTERFACE CAY_VERSION="${PROJECT_VERSION}"
             # One copy of Asio and JSON for the whole program (src/net/asio_impl.cc, src/base/json_impl.cc).
-            BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED)
+            BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED
+            # Asio looks for glibc to find it out; without it timers would be as coarse as epoll_wait.
+            BOOST_ASIO_HAS_TIMERFD=1)
 # -iquote, not -I: the room `sys` must not shadow the system's <sys/socket.h> and its like.
 target_compile_options(cay_flags INTERFACE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src")
 target_include_directories(cay_flags SYSTEM INTERFACE ${Boost_INCLUDE_DIRS})
