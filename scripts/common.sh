@@ -7,6 +7,14 @@
 CAY_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export CAY_ROOT
 
+# The version of LLVM whose C++ library scripts/static_runtime.sh builds.
+CAY_LLVM_VERSION=19.1.7
+
+# Where the C and C++ library of the release build's cay-host lie.
+static_runtime_dir() {
+  echo "${CAY_MUSL_ROOT:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/cay/musl-$CAY_LLVM_VERSION}"
+}
+
 announce() { printf '%s\n' "$*" >&2; }
 
 die() {
@@ -44,7 +52,10 @@ build_preset() {
   if [[ $preset != release ]]; then dir=$CAY_ROOT/build/$preset; fi
   (
     cd "$CAY_ROOT" || exit
-    if [[ ! -f $dir/build.ninja ]]; then cmake --preset "$preset" || exit; fi
+    # Once more when the static runtime has come since, for CMake to find it.
+    if [[ ! -f $dir/build.ninja || $(static_runtime_dir)/complete -nt $dir/build.ninja ]]; then
+      cmake --preset "$preset" "-DCAY_MUSL_ROOT=$(static_runtime_dir)" || exit
+    fi
     if (($# == 0)); then set -- all; fi
     cmake --build "$dir" --parallel "$(compile_jobs)" --target "$@"
   )

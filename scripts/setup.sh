@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing. Does nothing, and asks nothing of the network, when all
-# are there.
+# Installs the Debian packages that are missing, and makes the runtime that cay-host is linked with
+# (static_runtime.sh). Does nothing, and asks nothing of the network, when all is there.
 #
 #   scripts/setup.sh build   what it takes to build and run cay-host
 #   scripts/setup.sh test    the same, and what the tests need
@@ -17,6 +17,8 @@ test_packages=(
   clang-tidy-19 clang-format-19 libclang-rt-19-dev shellcheck
   python3-venv ca-certificates bubblewrap busybox-static wrk
 )
+# For a small cay-host; it can be built without.
+runtime_packages=(musl-dev libclang-rt-19-dev xz-utils)
 
 case ${1:-} in
   build) wanted=("${build_packages[@]}") ;;
@@ -24,25 +26,35 @@ case ${1:-} in
   *) die "usage: scripts/setup.sh build|test" ;;
 esac
 
-missing=()
-for package in "${wanted[@]}"; do
-  # A package that dpkg has never heard of makes dpkg-query fail, which is the same as missing.
-  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-  if [[ $state != installed ]]; then missing+=("$package"); fi
-done
-if ((${#missing[@]} == 0)); then exit 0; fi
+# install PACKAGE...: those that are missing. False when that cannot be done.
+install() {
+  local package state missing=() began=$SECONDS
+  for package in "$@"; do
+    # A package that dpkg has never heard of makes dpkg-query fail, which is the same as missing.
+    state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+    if [[ $state != installed ]]; then missing+=("$package"); fi
+  done
+  if ((${#missing[@]} == 0)); then return 0; fi
 
-if ! command -v apt-get >/dev/null; then
-  die "these are missing and this is not a Debian system, so please install them yourself: ${missing[*]}"
-fi
-if ((EUID != 0)); then
-  announce "these packages are missing: ${missing[*]}"
-  die "install them as root:  apt-get install ${missing[*]}"
-fi
+  if ! command -v apt-get >/dev/null; then
+    announce "these are missing and this is not a Debian system, so please install them yourself: ${missing[*]}"
+    return 1
+  fi
+  if ((EUID != 0)); then
+    announce "these packages are missing: ${missing[*]}"
+    announce "install them as root:  apt-get install ${missing[*]}"
+    return 1
+  fi
 
-announce "setup: installing ${#missing[@]} packages: ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-apt=(apt-get -q -y -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
-quietly "$CAY_ROOT/build/setup/update.log" "${apt[@]}" update
-quietly "$CAY_ROOT/build/setup/install.log" "${apt[@]}" install --no-install-recommends "${missing[@]}"
-announce "setup: done in $SECONDS s"
+  announce "setup: installing ${#missing[@]} packages: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  local apt=(apt-get -q -y -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
+  quietly "$CAY_ROOT/build/setup/update.log" "${apt[@]}" update || return
+  quietly "$CAY_ROOT/build/setup/install.log" "${apt[@]}" install --no-install-recommends "${missing[@]}" || return
+  announce "setup: packages installed in $((SECONDS - began)) s"
+}
+
+install "${wanted[@]}" || exit 1
+if ! install "${runtime_packages[@]}" || ! "$CAY_ROOT/scripts/static_runtime.sh"; then
+  announce "setup: without musl and a C++ library for it, cay-host is linked with glibc and becomes larger"
+fi
