@@ -4,9 +4,34 @@
 # <name>_test of those that end in _test.cc.
 # ASIO: the room's sources see Asio, so they share its precompiled header (a coroutine file costs
 # 10-25 s to compile without it).
-add_library(cay_asio_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/asio_pch.cc)
-target_link_libraries(cay_asio_pch PRIVATE cay_flags)
-target_precompile_headers(cay_asio_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/asio_pch.h)
+#
+# With the small static runtime (musl.cmake) a second library cay_<name>_musl comes beside it, for cay-host
+# alone.
+
+# cay_asio_header(<suffix>): the precompiled header that libraries with this suffix share.
+function(cay_asio_header suffix)
+  add_library(cay_asio_pch${suffix} OBJECT ${PROJECT_SOURCE_DIR}/cmake/asio_pch.cc)
+  target_link_libraries(cay_asio_pch${suffix} PRIVATE cay_flags${suffix})
+  target_precompile_headers(cay_asio_pch${suffix} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/asio_pch.h)
+endfunction()
+
+# Uses what cay_room has parsed.
+function(cay_room_library suffix)
+  add_library(cay_${name}${suffix} STATIC ${ROOM_SOURCES})
+  target_link_libraries(cay_${name}${suffix} PUBLIC cay_flags${suffix})
+  foreach(other ${ROOM_USES})
+    target_link_libraries(cay_${name}${suffix} PUBLIC cay_${other}${suffix})
+  endforeach()
+  if(ROOM_ASIO)
+    target_precompile_headers(cay_${name}${suffix} REUSE_FROM cay_asio_pch${suffix})
+  endif()
+endfunction()
+
+cay_asio_header("")
+if(CAY_MUSL)
+  cay_asio_header(_musl)
+  set_target_properties(cay_asio_pch_musl PROPERTIES EXCLUDE_FROM_ALL ON EXPORT_COMPILE_COMMANDS OFF)
+endif()
 
 function(cay_room name)
   cmake_parse_arguments(ROOM "ASIO" "" "USES" ${ARGN})
@@ -14,14 +39,12 @@ function(cay_room name)
   set(ROOM_TESTS ${ROOM_SOURCES})
   list(FILTER ROOM_SOURCES EXCLUDE REGEX "_test\\.cc$")
   list(FILTER ROOM_TESTS INCLUDE REGEX "_test\\.cc$")
-  add_library(cay_${name} STATIC ${ROOM_SOURCES})
+  cay_room_library("")
   add_library(cay::${name} ALIAS cay_${name})
-  target_link_libraries(cay_${name} PUBLIC cay_flags)
-  foreach(other ${ROOM_USES})
-    target_link_libraries(cay_${name} PUBLIC cay::${other})
-  endforeach()
-  if(ROOM_ASIO)
-    target_precompile_headers(cay_${name} REUSE_FROM cay_asio_pch)
+  if(CAY_MUSL)
+    cay_room_library(_musl)
+    # clang-tidy reads the list of commands, and should see each source once.
+    set_target_properties(cay_${name}_musl PROPERTIES EXCLUDE_FROM_ALL ON EXPORT_COMPILE_COMMANDS OFF)
   endif()
   if(ROOM_TESTS)
     add_executable(${name}_test ${ROOM_TESTS})

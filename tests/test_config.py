@@ -324,7 +324,9 @@ def test_executable_is_static_stripped_and_small():
     assert b"/lib64/ld-linux" not in data, "no loader"
     readelf = subprocess.run(["readelf", "-S", "-d", str(BINARY)], capture_output=True, text=True, check=True).stdout
     assert ".symtab" not in readelf and "NEEDED" not in readelf
-    assert len(data) <= 2_300_000, f"{len(data)} bytes"
+    # Larger where it had to be linked with glibc (scripts/static_runtime.sh).
+    limit = 2_300_000 if b"glibc" in data else 1_500_000
+    assert len(data) <= limit, f"{len(data)} bytes"
 
 
 def test_without_root(tmp_path):
