@@ -32,7 +32,7 @@ Result<Fd> openFolder(int dir, const char* path) {
 
 rlimit capped(int resource, rlim_t soft, rlim_t hard) {
   rlimit own{};
-  ::getrlimit(static_cast<__rlimit_resource_t>(resource), &own);
+  (void)::syscall(SYS_prlimit64, 0, resource, nullptr, &own);
   return {.rlim_cur = std::min(soft, own.rlim_max), .rlim_max = std::min(hard, own.rlim_max)};
 }
 
@@ -142,9 +142,7 @@ const char* Inside::enter() const noexcept {
     if (::write(entrance.get(), "0", 1) != 1) return "limit group";
   }
   for (const Rlimit& limit : rlimits_) {
-    if (::setrlimit(static_cast<__rlimit_resource_t>(limit.resource), &limit.value) != 0) {
-      return "rlimit";
-    }
+    if (::syscall(SYS_prlimit64, 0, limit.resource, &limit.value, nullptr) != 0) return "rlimit";
   }
   if (userNamespace_.valid() && ::syscall(SYS_setns, userNamespace_.get(), CLONE_NEWUSER) != 0) {
     return "user namespace";

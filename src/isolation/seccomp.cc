@@ -45,7 +45,7 @@ constexpr uint32_t kDenied[] = {
     SYS_sethostname,
     SYS_setdomainname,
     SYS_quotactl,
-    SYS_quotactl_fd,
+    sys::kSysQuotactlFd,
     SYS_nfsservctl,
     SYS_lookup_dcookie,
     // The clock, which is everybody's.

@@ -67,7 +67,7 @@ constexpr std::array kLinks = {Link{"fd", "/proc/self/fd"}, Link{"stdin", "/proc
 // Device nodes may be made by the machine's root alone; others borrow the host's, each by a mount.
 Result<> makeNode(Mode mode, const std::string& path, const Node& node) {
   const mode_t kind = mode == Mode::kFull ? S_IFCHR : S_IFREG;
-  if (::mknod(path.c_str(), kind | 0666, ::makedev(node.major, node.minor)) != 0 ||
+  if (::mknod(path.c_str(), kind | 0666, makedev(node.major, node.minor)) != 0 ||
       ::chmod(path.c_str(), 0666) != 0) {
     return failSys("mknod " + path, errno);
   }

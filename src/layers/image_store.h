@@ -20,10 +20,11 @@ class ImageStore {
     std::string folder;  // images/ of the state folder: absolute, exists, ours alone
     std::string roots;   // a folder with one local root per entry; empty: there are none
     isolation::Mode mode = isolation::Mode::kFull;
+    std::string machine = "/";  // what the image `host` is made of
   };
 
   explicit ImageStore(Options options)
-      : options_(std::move(options)), host_(options_.folder, options_.mode) {}
+      : options_(std::move(options)), host_(options_.folder, options_.mode, options_.machine) {}
 
   // See HostImage::refresh.
   Result<> refresh() { return host_.refresh(); }

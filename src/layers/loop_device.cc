@@ -23,7 +23,7 @@ Result<Fd> openDevice(const Fd& devices, int number) {
   auto device = sys::openAt(devices.get(), name.c_str(), O_RDWR);
   if (device || device.error().sys != ENOENT) return device;
   // In a container /dev holds what was there when it began.
-  const dev_t node = ::makedev(kLoopMajor, static_cast<unsigned>(number));
+  const dev_t node = makedev(kLoopMajor, static_cast<unsigned>(number));
   (void)::mknodat(devices.get(), name.c_str(), S_IFBLK | 0600, node);
   return sys::openAt(devices.get(), name.c_str(), O_RDWR);
 }

@@ -34,11 +34,10 @@ class Scan {
   explicit Scan(int tree) : tree_(tree), folders_{""} {}
 
   std::vector<std::string> run() {
-    {
-      std::array<std::jthread, kThreads - 1> others;
-      for (std::jthread& other : others) other = std::jthread([this] { work(); });
-      work();
-    }
+    std::array<std::thread, kThreads - 1> others;
+    for (std::thread& other : others) other = std::thread([this] { work(); });
+    work();
+    for (std::thread& other : others) other.join();
     std::ranges::sort(closed_);
     return std::move(closed_);
   }
@@ -124,7 +123,7 @@ Result<> buildMask(int tree, const std::vector<std::string>& closed, int mask) {
       const auto [folder, isNew] = folders.insert(path.substr(0, end));
       if (isNew) CAY_TRY(sys::makeDirectoryAt(mask, folder->c_str(), 0700));
     }
-    if (::mknodat(mask, path.c_str(), S_IFCHR, ::makedev(0, 0)) != 0) {
+    if (::mknodat(mask, path.c_str(), S_IFCHR, makedev(0, 0)) != 0) {
       return failSys("mknod of a whiteout", errno);
     }
   }

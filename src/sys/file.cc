@@ -66,9 +66,11 @@ Result<Stat> statAt(int dir, const char* name, int flags) {
 }
 
 bool isMountPoint(int dir, const char* name) {
-  struct statx result{};
-  if (::statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &result) == -1) return false;
-  return (result.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+  Statx result;
+  if (::syscall(SYS_statx, dir, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &result) == -1) {
+    return false;
+  }
+  return (result.attributes & kStatxMountRoot) != 0;
 }
 
 int64_t mtimeMs(const Stat& stat) {

@@ -68,9 +68,9 @@ Result<Packet> receivePacket(int socket) {
   if (got < 0) return failSys("recvmsg", errno);
   Packet packet;
   packet.data.assign(buffer, static_cast<size_t>(got));
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+  // There is room for one descriptor, so no second header follows.
+  if (const cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
     packet.fd = Fd(fd);

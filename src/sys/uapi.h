@@ -22,6 +22,8 @@ inline constexpr uint64_t kLandlockNetBindTcp = 1U << 0;         // Linux 6.7, A
 inline constexpr uint64_t kLandlockScopeAbstractUnix = 1U << 0;  // Linux 6.12, ABI 6
 inline constexpr uint64_t kLandlockScopeSignal = 1U << 1;        // Linux 6.12, ABI 6
 
+// Linux 5.14; not every C library lists it.
+inline constexpr uint32_t kSysQuotactlFd = 443;
 // Linux 6.15: a mount call; the number is the same on all architectures, as for all calls
 // since 5.1.
 inline constexpr uint32_t kSysOpenTreeAttr = 467;

@@ -24,10 +24,13 @@ inline constexpr int kReadNoWait = 0x8;
 
 // Linux 4.11: what statx fills in, as far as it is read here.
 inline constexpr uint32_t kStatxBirth = 0x800;
+// Linux 5.8: in the attributes, that a mount begins here.
+inline constexpr uint64_t kStatxMountRoot = 0x2000;
 struct Statx {
   uint32_t mask = 0;
   uint32_t blockSize = 0;
-  uint64_t before[9] = {};
+  uint64_t attributes = 0;
+  uint64_t before[8] = {};
   int64_t birthSeconds = 0;
   uint32_t birthNanoseconds = 0;
   uint32_t padding = 0;
