@@ -53,7 +53,7 @@ Error pathError(Error error, std::string_view path) {
 
 Result<std::shared_ptr<const Place>> Place::create(Fd root, const std::string& home,
                                                    std::optional<sys::Identity> identity,
-                                                   Paths paths) {
+                                                   Paths paths, std::optional<OwnIds> ids) {
   CAY_ASSIGN(const sys::Stat top, sys::statFd(root.get()));
   bool confined = true;
   if (const auto probe = sys::openAt2(root.get(), "/", O_PATH, 0, sys::kResolveInRoot); !probe) {
@@ -68,7 +68,7 @@ Result<std::shared_ptr<const Place>> Place::create(Fd root, const std::string& h
   }
   if (!home.starts_with('/')) return fail(Code::kInvalid, "the home must be an absolute path");
   return std::shared_ptr<const Place>(
-      new Place(std::move(root), normalised(home), identity, paths, confined));
+      new Place(std::move(root), normalised(home), identity, paths, ids, confined));
 }
 
 Result<std::string> Place::absolute(std::string_view requested) const {
@@ -158,6 +158,17 @@ Result<Location> Place::locateTarget(std::string absolute) const {
     at = normalised(fromTop ? *target : joinPath(parentOf(at), *target));
   }
   return failPath(sysError("readlink", ELOOP), absolute);
+}
+
+sys::Stat Place::seenInside(sys::Stat stat) const {
+  constexpr uint32_t kNobody = 65534;
+  if (!ids_) return stat;
+  const auto inside = [&](uint32_t id, uint32_t first) {
+    return id >= first && id - first < ids_->count ? id - first : kNobody;
+  };
+  stat.st_uid = inside(stat.st_uid, ids_->uid);
+  stat.st_gid = inside(stat.st_gid, ids_->gid);
+  return stat;
 }
 
 Result<bool> Place::holdsHome(const sys::Stat& directory) const {

@@ -36,13 +36,23 @@ enum class Paths {
   kBeneath,  // the root is the home; only links that stay beneath it are followed
 };
 
+// Whose ids a sandbox has: those from here on are 0 and up inside.
+struct OwnIds {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  uint32_t count = 0;
+};
+
 class Place {
  public:
   // `home` is an absolute path inside the root; "/" with kBeneath. With an identity, files are
   // created and opened as that user (sys::ActingAs); without one, as the process itself.
   static Result<std::shared_ptr<const Place>> create(
       Fd root, const std::string& home, std::optional<sys::Identity> identity = std::nullopt,
-      Paths paths = Paths::kRoot);
+      Paths paths = Paths::kRoot, std::optional<OwnIds> ids = std::nullopt);
+
+  // With the ids that the file's owner has inside; those that are not the sandbox's are nobody's.
+  [[nodiscard]] sys::Stat seenInside(sys::Stat stat) const;
 
   // Must be held by the calling thread while it uses the functions below.
   [[nodiscard]] Result<sys::ActingAs> act() const { return sys::ActingAs::begin(identity_); }
@@ -67,11 +77,12 @@ class Place {
 
  private:
   Place(Fd root, std::string home, std::optional<sys::Identity> identity, Paths paths,
-        bool confined)
+        std::optional<OwnIds> ids, bool confined)
       : root_(std::move(root)),
         home_(std::move(home)),
         identity_(identity),
         paths_(paths),
+        ids_(ids),
         confined_(confined) {}
   // From a path as requests have it to one inside the root, and from there to the file.
   [[nodiscard]] std::string inside(const std::string& absolute) const;
@@ -87,6 +98,7 @@ class Place {
   const std::string home_;
   const std::optional<sys::Identity> identity_;
   const Paths paths_;
+  const std::optional<OwnIds> ids_;
   const bool confined_;  // openat2 works here
 };
 

@@ -95,7 +95,7 @@ Result<> TarPack::packEntry(const std::string& name) {
   if (!stat) return failPath(std::move(stat).error(), full);
   if (S_ISLNK(stat->st_mode)) {
     const auto target = sys::readLinkAt(dir, name.c_str());
-    if (target) appendTarHeader(pending_, relative, *target, *stat);
+    if (target) appendTarHeader(pending_, relative, *target, place_->seenInside(*stat));
     return {};
   }
   if (!S_ISDIR(stat->st_mode) && !S_ISREG(stat->st_mode)) return {};
@@ -109,11 +109,11 @@ Result<> TarPack::packEntry(const std::string& name) {
   }
   CAY_ASSIGN(*stat, sys::statFd(opened->get()));
   if (S_ISDIR(stat->st_mode)) {
-    appendTarHeader(pending_, relative + "/", "", *stat);
+    appendTarHeader(pending_, relative + "/", "", place_->seenInside(*stat));
     return descend(*std::move(opened), std::move(relative));
   }
   if (!S_ISREG(stat->st_mode)) return {};
-  appendTarHeader(pending_, relative, "", *stat);
+  appendTarHeader(pending_, relative, "", place_->seenInside(*stat));
   fileLeft_ = fileSize_ = static_cast<uint64_t>(stat->st_size);
   if (fileSize_ > 0) {
     file_ = *std::move(opened);

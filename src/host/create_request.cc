@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "host/body_fields.h"
+#include "layers/disk_image.h"
 
 namespace cay::host {
 namespace {
@@ -51,6 +52,11 @@ Result<> readLimits(const json::Object& body, isolation::Limits& limits) {
   if (cpus) limits.milliCpus = static_cast<uint32_t>(std::ceil(*cpus * 1000));
   CAY_ASSIGN(const auto disk, number(body, "disk_mb", 0, kMostMegabytes, Numbers::kWhole));
   if (disk) limits.diskBytes = static_cast<uint64_t>(*disk) * kMiB;
+  constexpr uint64_t kLeast = layers::DiskImages::kMinBytes;
+  if (limits.diskBytes > 0 && limits.diskBytes < kLeast) {
+    return wrongValue("disk_mb", "0 or at least " + std::to_string(kLeast / kMiB),
+                      body.at("disk_mb"));
+  }
   return {};
 }
 
@@ -111,8 +117,11 @@ Result<> readSpec(const json::Object& body, PoolSpec& spec) {
 }
 
 // What this machine cannot do for any sandbox.
-Result<> checkPossible(const PoolSpec& spec, Mode mode) {
-  if (mode != Mode::kRestricted) return {};
+Result<> checkPossible(const PoolSpec& spec, const CreateDefaults& here) {
+  if (spec.limits.diskBytes > 0 && !here.whyNoDisks.empty()) {
+    return fail(Code::kExhausted, "'disk_mb' cannot be had on this machine: " + here.whyNoDisks);
+  }
+  if (here.mode != Mode::kRestricted) return {};
   if (spec.paths == PathRule::kRoot) {
     return wrong("paths", "must be \"home\" here: without namespaces there is no other root");
   }
@@ -120,10 +129,6 @@ Result<> checkPossible(const PoolSpec& spec, Mode mode) {
     return fail(Code::kExhausted,
                 "'network' \"none\" cannot be had on this machine: it has no "
                 "namespaces");
-  }
-  if (spec.limits.diskBytes > 0) {
-    return fail(Code::kExhausted,
-                "'disk_mb' cannot be had on this machine: nothing can be mounted");
   }
   return {};
 }
@@ -138,7 +143,7 @@ Result<ParsedCreate> parseCreate(std::string_view body, std::string_view key,
   CAY_ASSIGN(const auto count, number(object, "count", 1, kMostCount, Numbers::kWhole));
   parsed.request.count = static_cast<uint32_t>(count.value_or(1));
   CAY_TRY(readSpec(object, parsed.request.spec));
-  CAY_TRY(checkPossible(parsed.request.spec, defaults.mode));
+  CAY_TRY(checkPossible(parsed.request.spec, defaults));
   for (const auto& [name, value] : object) {
     if (std::ranges::find(kKnown, std::string_view(name)) == std::end(kKnown)) {
       parsed.ignored.emplace_back(name);

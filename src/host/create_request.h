@@ -15,6 +15,7 @@ namespace cay::host {
 struct CreateDefaults {
   isolation::Mode mode = isolation::Mode::kFull;
   isolation::Limits limits;
+  std::string whyNoDisks;  // why disks cannot be limited here; empty: they can
 };
 
 struct ParsedCreate {

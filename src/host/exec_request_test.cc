@@ -88,6 +88,23 @@ TEST(ExecRequest, TimesAndFolders) {
   EXPECT_EQ(parse(R"({"cmd":"a","cwd":"/x"})")->start.spec.cwd, "/x");
 }
 
+TEST(ExecRequest, FoldersInAPoolAreRootedAtTheHome) {
+  const auto folder = [](const std::string& cwd) {
+    const ExecDefaults pooled{.env = {}, .cwd = "/root", .rootedAtHome = true};
+    const std::string body = R"({"cmd":"a","cwd":")" + cwd + "\"}";
+    return parseExecRequest(body, Kind::kExec, "", pooled)->start.spec.cwd;
+  };
+  for (const char* cwd : {"work", "/work", "./work", "../work", "/../../work", "/a/../work",
+                          "/root/work", "//root//work/", "/root/../work"}) {
+    EXPECT_EQ(folder(cwd), "/root/work") << cwd;
+  }
+  for (const char* cwd : {"/", ".", "..", "/root", "/root/", "a/.."}) {
+    EXPECT_EQ(folder(cwd), "/root") << cwd;
+  }
+  EXPECT_EQ(folder("/rooted"), "/root/rooted") << "only begins like the home";
+  EXPECT_EQ(folder("/etc"), "/root/etc");
+}
+
 TEST(ExecRequest, WhatHappensWhenTheClientGoes) {
   const auto choice = [](std::string_view body, std::string_view key, Kind kind = Kind::kExec) {
     return parse(body, kind, key)->start.spec.onDisconnect;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <set>
 #include <vector>
 
 #include "base/clock.h"
@@ -18,6 +19,36 @@ constexpr sandbox::Retention kMostRetention{.logBytes = 64 << 20, .execs = 128, 
 uint64_t machineMemory() {
   return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
          static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE));
+}
+
+constexpr size_t kShownReason = 200;
+
+void logMissing(const isolation::Wall& wall, const char* of) {
+  const bool isLong = wall.why.size() > kShownReason;
+  log(Level::kWarn, "a wall is not held",
+      {{"wall", wall.name},
+       {"of", of},
+       {"verdict", isolation::verdictName(wall.verdict)},
+       {"why", isLong ? wall.why.substr(0, kShownReason) + "..." : wall.why},
+       {"remedy", wall.remedy}});
+}
+
+// One line for each wall that is not held; what no sandbox has is told once.
+void logMissing(const WallTable& walls) {
+  std::set<std::string_view> told;
+  for (const isolation::Wall& wall : walls.host) {
+    if (wall.verdict == isolation::Verdict::kHeld) continue;
+    told.insert(wall.name);
+    logMissing(wall, "network host");
+  }
+  for (const isolation::Wall& wall : walls.none) {
+    if (wall.verdict != isolation::Verdict::kHeld && !told.contains(wall.name)) {
+      logMissing(wall, "network none");
+    }
+  }
+  if (walls.limitedDisk.verdict != isolation::Verdict::kHeld) {
+    logMissing(walls.limitedDisk, "disk_mb");
+  }
 }
 
 }  // namespace
@@ -49,13 +80,13 @@ net::Task<Result<>> Pool::start() {
   options.releaseSlot = [this](uint32_t slot) { groups_.release(slot); };
   CAY_CO_ASSIGN(registry_,
                 co_await sandbox::Registry::open(io_, std::move(folder), std::move(options)));
-  services_.emplace(
-      PoolServices{.registry = *registry_,
-                   .workers = workers_,
-                   .reserve = DiskReserve(registry_->folder().fd()),
-                   .defaults = {.mode = mode, .limits = defaultLimits(machineMemory())},
-                   .walls = {},
-                   .groups = groups_});
+  services_.emplace(PoolServices{
+      .registry = *registry_,
+      .workers = workers_,
+      .reserve = DiskReserve(registry_->folder().fd()),
+      .defaults = {.mode = mode, .limits = defaultLimits(machineMemory()), .whyNoDisks = {}},
+      .walls = {},
+      .groups = groups_});
   router_ =
       std::make_unique<PoolRouter>(config_.token, config_.compatHostToken, *services_, activity_);
   co_return co_await proveWalls();
@@ -76,6 +107,9 @@ net::Task<Result<>> Pool::proveWalls() {
                                            ": " + wall.why + "; " + wall.remedy);
     }
   }
+  const isolation::Wall& disk = services_->walls.limitedDisk;
+  if (disk.verdict != isolation::Verdict::kHeld) services_->defaults.whyNoDisks = disk.why;
+  if (!examineOnly_) logMissing(services_->walls);
   // Only now: the tries need no room of their own.
   registry_->setCapacity(config_.capacity);
   co_return Result<>();

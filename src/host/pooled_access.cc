@@ -60,9 +60,14 @@ net::Task<Result<std::shared_ptr<const files::Place>>> placeOf(const Registry& r
     co_return files::Place::create(std::move(root), "/", identity, files::Paths::kBeneath);
   }
   CAY_CO_ASSIGN(Fd root, co_await pooled.sandbox.root());
+  const files::OwnIds ids = identity
+                                ? files::OwnIds{.uid = identity->uid,
+                                                .gid = identity->gid,
+                                                .count = isolation::kIdsPerSandbox}
+                                : files::OwnIds{.uid = ::geteuid(), .gid = ::getegid(), .count = 1};
   co_return files::Place::create(
       std::move(root), homeOf(registry, pooled.record), identity,
-      paths == PathRule::kHome ? files::Paths::kHome : files::Paths::kRoot);
+      paths == PathRule::kHome ? files::Paths::kHome : files::Paths::kRoot, ids);
 }
 
 ExecService PooledAccess::exec() {

@@ -92,6 +92,13 @@ Result<> makeDevices(Mode mode) {
   return makeFolder(dev + "/shm");
 }
 
+// An ordinary user may mount a new /proc only where one can be seen already.
+Result<> showProc() {
+  CAY_TRY(makeFolder("/s/proc"));
+  CAY_ASSIGN(const Fd mount, sys::cloneMount(AT_FDCWD, "/old/proc", sys::Submounts::kInclude));
+  return sys::attachMount(mount, "/s/proc");
+}
+
 }  // namespace
 
 Result<Stage> Stage::enter(Mode mode, const std::string& sandboxes) {
@@ -119,6 +126,7 @@ Result<Stage> Stage::enter(Mode mode, const std::string& sandboxes) {
     CAY_TRY(makeFolder(std::string(kStageIdmapped) + "/" + std::to_string(i)));
   }
   CAY_TRY(makeDevices(mode));
+  if (mode == Mode::kUnprivileged) CAY_TRY(showProc());
   CAY_ASSIGN(stage.ownMounts_, openNamespace("/old/proc/self/ns/mnt"));
   CAY_TRY(sys::detachMount("/old"));
   // From the other namespace, since in this one the new root hangs on that folder.

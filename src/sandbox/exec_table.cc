@@ -114,7 +114,7 @@ void ExecTable::setLive(Exec& exec, bool live) {
 }
 
 bool ExecTable::add(const ExecPtr& exec) {
-  exec->file = takeRecyclable(exec->kind);
+  exec->file = offered_.empty() ? takeRecyclable(exec->kind) : std::exchange(offered_, {});
   const bool recycled = !exec->file.empty();
   if (!recycled) exec->file = exec->id;
   execs_[exec->id] = exec;

@@ -44,6 +44,8 @@ class ExecTable {
   [[nodiscard]] std::vector<ExecPtr> live() const;
   [[nodiscard]] size_t liveCount() const { return liveCount_; }
 
+  // An empty file among the logs, made beforehand: the next exec takes it.
+  void offer(std::string file) { offered_ = std::move(file); }
   // A new one. Its output goes to a file of its own, or to that of an ended one that nobody needs
   // any more: true then.
   bool add(const ExecPtr& exec);
@@ -72,6 +74,7 @@ class ExecTable {
 
   const SandboxFolder& folder_;
   const LogShape shape_;
+  std::string offered_;
   const Retention retention_;
   std::unordered_map<std::string, ExecPtr> execs_;
   std::unordered_map<std::string, ExecPtr> byKey_;

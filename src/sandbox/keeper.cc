@@ -238,15 +238,17 @@ void resetSignals() {
 
 }  // namespace
 
-int runKeeper(KeeperOptions options) {
-  ::prctl(PR_SET_NAME, "cay-keeper");
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  // Commands inherit dispositions and must find every signal at its default, whatever we were
-  // started with.
+void blockSignals() {
   resetSignals();
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
+}
+
+int runKeeper(KeeperOptions options) {
+  ::prctl(PR_SET_NAME, "cay-keeper");
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (!options.inside) blockSignals();
 
   std::unique_ptr<ProcessTrees> trees;
   if (options.inside) {

@@ -24,6 +24,10 @@ struct KeeperOptions {
   std::optional<isolation::Inside> inside;  // the walls that stand around it; none: it has none
 };
 
+// All at their defaults, whatever this process was started with, since commands inherit them; and
+// blocked. For runKeeper, which does it itself where nobody else has.
+void blockSignals();
+
 // Serves until it is told to shut down, or until it has been without a host and without anything
 // running for a while. Returns the process's exit code.
 int runKeeper(KeeperOptions options);

@@ -52,9 +52,8 @@ class NurseryProcess {
 };
 
 Fd childSignals() {
+  blockSignals();
   sigset_t set;
-  ::sigfillset(&set);
-  ::sigprocmask(SIG_SETMASK, &set, nullptr);
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGCHLD);
   return Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));

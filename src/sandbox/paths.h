@@ -18,6 +18,9 @@ namespace cay::sandbox {
 
 // Where the things of one sandbox are: below a directory that is open anyway, so that a sandbox
 // needs no descriptor of its own.
+// A log that is there from the beginning, empty: making a file can be the dearest part of an exec.
+inline constexpr char kSpareLog[] = "x-0000000000000000";
+
 struct SandboxFolder {
   int base = -1;
   std::string prefix;  // of every path in it: empty, or ends in '/'

@@ -92,6 +92,8 @@ layers::Shape PoolFolder::shapeOf(const PoolSpec& spec, size_t overlays) const {
   layers::Shape shape;
   shape.parts.push_back({.path = kRecord, .mode = 0600, .kind = Part::Kind::kFile});
   shape.parts.push_back({.path = "execs"});
+  shape.parts.push_back(
+      {.path = std::string("execs/") + kSpareLog, .mode = 0600, .kind = Part::Kind::kFile});
   if (mode_ == Mode::kRestricted) {
     shape.name = "home";
     shape.mode = kPassable;

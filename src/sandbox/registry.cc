@@ -42,7 +42,8 @@ Registry::Registry(asio::io_context& io, PoolFolder folder, GoneList gone, Optio
       folder_(std::move(folder)),
       gone_(std::move(gone)),
       options_(std::move(options)),
-      slots_(folder_.userIds().slots) {}
+      slots_(folder_.userIds().slots),
+      upkeep_(io, *options_.images) {}
 
 net::Task<Result<std::unique_ptr<Registry>>> Registry::open(asio::io_context& io, PoolFolder folder,
                                                             Options options) {
@@ -125,6 +126,7 @@ Sandbox::Options Registry::sandboxOptions(SandboxFolder folder) const {
 
 Sandbox::Options Registry::sandboxOptions(const Pooled& pooled) const {
   Sandbox::Options options = sandboxOptions(folder_.of(pooled.record.id));
+  options.hasSpareLog = true;
   options.spawnKeeper = [this, &pooled](Fd listener) {
     return spawnKeeper(pooled, std::move(listener));
   };
@@ -368,6 +370,13 @@ void Registry::tick(int64_t nowMs) {
     }
   }
   for (const auto& [pooled, death] : dying) retire(pooled, death);
+  upkeep_.tick(nowMs, [this] { return imageVersions(); });
+}
+
+ImageUpkeep::Versions Registry::imageVersions() const {
+  ImageUpkeep::Versions versions;
+  for (const auto& [id, pooled] : members_) versions.insert(pooled->record.imageVersion);
+  return versions;
 }
 
 net::Task<> Registry::shutdown() {

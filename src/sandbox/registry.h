@@ -23,6 +23,7 @@
 #include "net/worker_pool.h"
 #include "sandbox/activity.h"
 #include "sandbox/gone_list.h"
+#include "sandbox/image_upkeep.h"
 #include "sandbox/pool_folder.h"
 #include "sandbox/pool_record.h"
 #include "sandbox/sandbox.h"
@@ -96,7 +97,8 @@ class Registry {
   // Completes when nothing of a retired one runs any more.
   static net::Task<> ended(PooledPtr pooled);
 
-  // To be called a few times a second: ends what is idle or out of time, and keepers without work.
+  // To be called a few times a second: ends what is idle or out of time, and keepers without work,
+  // and looks after the images.
   void tick(int64_t nowMs);
 
   // Ends all commands and keepers, and keeps the sandboxes for the next start.
@@ -138,6 +140,7 @@ class Registry {
   void awaitNobody(uint32_t slot) const;
   net::Task<> removeFiles(PoolFolder::Trashed what);
   net::Task<> refill();
+  [[nodiscard]] ImageUpkeep::Versions imageVersions() const;
 
   boost::asio::io_context& io_;
   PoolFolder folder_;
@@ -153,8 +156,9 @@ class Registry {
   // Apart from each other and from the file routes: a tree of a million files that is being removed
   // keeps nobody waiting.
   net::WorkerPool makers_{1};
-  net::WorkerPool removers_{1};
+  net::WorkerPool removers_{3};
   bool refilling_ = false;
+  ImageUpkeep upkeep_;
 };
 
 }  // namespace cay::sandbox

@@ -31,7 +31,10 @@ Sandbox::~Sandbox() {
 ExecTable& Sandbox::table() {
   if (table_) return *table_;
   table_ = std::make_unique<ExecTable>(io_, options_.folder, options_.shape, options_.retention);
-  if (!recovered_) return *table_;
+  if (!recovered_) {
+    if (options_.hasSpareLog) table_->offer(kSpareLog);
+    return *table_;
+  }
   table_->load();
   if (!link_) {
     for (const ExecPtr& exec : table_->live()) table_->lose(exec, Cause::kHostLost);

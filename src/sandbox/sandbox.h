@@ -43,6 +43,7 @@ class Sandbox {
     LogShape shape;
     Retention retention;
     KeeperLink::Spawner spawnKeeper;
+    bool hasSpareLog = false;  // kSpareLog is there, unless records are
   };
 
   // One of which nothing is on disk, or what is there is taken up by recover().

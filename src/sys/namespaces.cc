@@ -11,6 +11,7 @@
 #include <string>
 
 #include "sys/io.h"
+#include "sys/process.h"
 
 // Declared here since <sched.h> and <linux/sched.h> define the same names.
 extern "C" int unshare(int) noexcept;
@@ -46,10 +47,7 @@ Result<pid_t> forkInto(uint64_t namespaces) {
 }
 
 Result<Fd> newUserNamespace(const char* procFolder, uint32_t first, uint32_t count) {
-  CAY_ASSIGN(const pid_t child, forkInto(CLONE_NEWUSER));
-  if (child == 0) {
-    while (true) ::pause();  // only there to hold the namespace until we have a descriptor of it
-  }
+  CAY_ASSIGN(const pid_t child, cloneHolder(CLONE_NEWUSER));
   auto space = mapAndOpen(std::string(procFolder) + "/" + std::to_string(child), first, count);
   ::kill(child, SIGKILL);
   (void)::waitpid(child, nullptr, 0);

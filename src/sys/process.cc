@@ -93,6 +93,21 @@ Result<Born> cloneVfork(const VforkOptions& options) {
   return Born{static_cast<pid_t>(pid), Fd(pidfd)};
 }
 
+Result<pid_t> cloneHolder(uint64_t namespaces) {
+  static char stack[4096];  // never left by the last one before it is reaped
+  clone_args args{};
+  args.flags = CLONE_VM | namespaces;
+  args.exit_signal = SIGCHLD;
+  args.stack = reinterpret_cast<uint64_t>(stack);
+  args.stack_size = sizeof stack;
+  const auto wait = [](void*) -> int {
+    while (true) (void)::syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
+  };
+  const long pid = rawClone3(&args, wait, nullptr);
+  if (pid < 0) return failSys("clone3", static_cast<int>(-pid));
+  return static_cast<pid_t>(pid);
+}
+
 Result<Fd> pidfdOpen(pid_t pid) {
   const long fd = ::syscall(SYS_pidfd_open, pid, 0);
   if (fd < 0) return failSys("pidfd_open(" + std::to_string(pid) + ")", errno);
