@@ -1,26 +1,15 @@
 // Resident memory of the host and its keeper before and after many commands.
 #include <chrono>
-#include <stdexcept>
 #include <thread>
 
-#include "base/text.h"
 #include "client.h"
 #include "host_process.h"
+#include "machine.h"
 #include "measure.h"
 #include "parallel.h"
-#include "sys/io.h"
 
 namespace cay::bench {
 namespace {
-
-double residentBytes(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/smaps_rollup";
-  const std::string text = sys::readFile(path.c_str()).value_or("");
-  constexpr std::string_view kRss = "\nRss:";
-  const size_t at = text.find(kRss);
-  if (at == std::string::npos) throw std::runtime_error("cannot read " + path);
-  return std::stod(text.substr(at + kRss.size())) * 1024;
-}
 
 void addFigure(Report& report, const std::string& who, const std::string& load, double idle,
                double after) {

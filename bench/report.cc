@@ -41,6 +41,11 @@ Figure& Figure::beside(std::string bare, double toBare) {
   return *this;
 }
 
+Figure& Figure::note(std::string text) {
+  baseline = std::move(text);
+  return *this;
+}
+
 Figure& Figure::promise(std::string bound, bool met) {
   target = std::move(bound);
   verdict = met ? Verdict::kOk : Verdict::kMiss;

@@ -12,6 +12,8 @@ enum class Verdict { kNone, kOk, kMiss };
 struct Figure {
   // What a bare loop reached in the same run, and the figure's ratio to that.
   Figure& beside(std::string bare, double toBare);
+  // Something worth knowing in the place of a baseline.
+  Figure& note(std::string text);
   // What it has to reach, and whether it does.
   Figure& promise(std::string bound, bool met);
 

@@ -17,6 +17,9 @@ inline double secondsSince(Clock::time_point start) {
 class Samples {
  public:
   void add(double value) { values_.push_back(value); }
+  void add(const Samples& other) {
+    values_.insert(values_.end(), other.values_.begin(), other.values_.end());
+  }
   // Calls `work` and adds how many milliseconds it took.
   template <typename Work>
   void time(Work&& work) {
