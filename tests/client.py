@@ -29,6 +29,11 @@ class Answer:
         return document["error"]
 
 
+def under(prefix: str, path: str) -> str:
+    """`/v1/…` as the route of whatever has that prefix."""
+    return prefix + path.removeprefix("/v1") if path.startswith("/v1/") else path
+
+
 def parse_events(body: bytes) -> list[dict]:
     """NDJSON whose last object has no newline; pings are left out."""
     assert body.isascii(), "streams are ASCII only"
@@ -146,12 +151,13 @@ class Stream:
 
 
 class Client:
-    """Each request on a connection of its own, or all on one with keep=True."""
+    """Each request on a connection of its own, or all on one with keep=True. `prefix` stands for the /v1
+    of a path: a sandbox of a pool has its own, so that what is written for one mode runs in the other."""
 
     def __init__(self, address: str, port: int, *, token: str | None = None, keep: bool = False,
-                 timeout: float = 60.0) -> None:
+                 timeout: float = 60.0, prefix: str = "/v1", host=None) -> None:
         self.address, self.port, self.token, self.timeout = address, port, token, timeout
-        self.keep = keep
+        self.keep, self.prefix, self.host = keep, prefix, host
         self._kept: http.client.HTTPConnection | None = None
 
     def _connection(self, timeout: float | None) -> http.client.HTTPConnection:
@@ -162,13 +168,16 @@ class Client:
         return http.client.HTTPConnection(self.address, self.port, timeout=timeout or self.timeout)
 
     def _send(self, method, path, query, body, headers, timeout) -> http.client.HTTPConnection:
-        target = path + ("?" + urllib.parse.urlencode(query) if query else "")
+        target = under(self.prefix, path) + ("?" + urllib.parse.urlencode(query) if query else "")
         all_headers = {"X-Sandbox-Token": self.token} if self.token is not None else {}
         if isinstance(body, (dict, list)):
             body = json.dumps(body).encode()
             all_headers["Content-Type"] = "application/json"
         connection = self._connection(timeout)
-        connection.request(method, target, body=body, headers={**all_headers, **(headers or {})})
+        try:
+            connection.request(method, target, body=body, headers={**all_headers, **(headers or {})})
+        except BrokenPipeError:
+            pass  # refused before all of it was sent: the answer is there
         return connection
 
     def request(self, method: str, path: str, *, query=None, body=None, headers=None,

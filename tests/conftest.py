@@ -1,10 +1,15 @@
-"""Fixtures: a shared cay-host for tests that only use it, and a maker of hosts for those that need their own."""
+"""Fixtures: a shared cay-host for tests that only use it, and a maker of hosts for those that need their own.
+
+A module that says MODES = ("dedicated", "pool") has its tests run in each: there `host` is a dedicated
+cay-host or one sandbox of a pool. Tests marked `dedicated` stay out of the pool."""
 
 from __future__ import annotations
 
 import os
 import resource
+import secrets
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -13,6 +18,9 @@ import pytest
 sys.path.insert(0, os.path.dirname(__file__))
 
 from host import BINARY, Host  # noqa: E402  (after the path is set)
+from inner_server import InnerServer, listen_inside  # noqa: E402
+from pool_host import InsidePath, PoolHost, Sandbox, start_sandbox  # noqa: E402
+import score  # noqa: E402
 
 
 def pytest_configure(config) -> None:
@@ -26,10 +34,28 @@ def pytest_configure(config) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
 
 
+def pytest_generate_tests(metafunc) -> None:
+    modes = getattr(metafunc.module, "MODES", None)
+    if modes and "where" in metafunc.fixturenames:
+        if metafunc.definition.get_closest_marker("dedicated"):
+            modes = [m for m in modes if not m.startswith("pool")]
+        metafunc.parametrize("where", modes, indirect=True, scope="module")
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    score.report(terminalreporter)
+
+
 @pytest.fixture(scope="module")
-def host(tmp_path_factory):
+def where(request) -> str:
+    """dedicated, pool (network host) or pool-none (network none)."""
+    return getattr(request, "param", "dedicated")
+
+
+@pytest.fixture(scope="module")
+def host(where, tmp_path_factory):
     """One cay-host for the tests of a module. Its end is checked like every other's."""
-    running = Host(tmp_path_factory.mktemp("state")).start()
+    running = start_sandbox(where, tmp_path_factory.mktemp("state"))
     try:
         yield running
         running.stop()
@@ -43,24 +69,56 @@ def client(host):
 
 
 @pytest.fixture
-def start_host(tmp_path):
+def start_host(where, tmp_path):
     """start_host(flags=…, env=…, …): a host of this test's own, stopped and checked at its end.
+    start_host(after=host): another one that takes over the state of one that has ended.
 
     A host that has already ended, or that the test has killed, is left out of the check."""
     made: list[Host] = []
 
-    def start(*, state: Path | None = None, **options) -> Host:
-        host = Host(state or tmp_path / f"state{len(made)}", **options)
-        made.append(host)
-        return host.start()
+    def start_one(*, state: Path | None = None, after: Host | Sandbox | None = None, **options) -> Host | Sandbox:
+        if isinstance(after, Sandbox):
+            pool = after.host.again(**options)
+            made.append(pool)
+            pool.start()
+            return Sandbox(pool, after.document)
+        if after is not None:
+            options = {"mark": after.mark, "token": after.token, **options}
+            state = after.state
+        if not where.startswith("pool"):
+            made.append(Host(state or tmp_path / f"state{len(made)}", **options))
+            return made[-1].start()
+        running = start_sandbox(where, tmp_path, **options)
+        made.append(running.host)
+        return running
 
     try:
-        yield start
+        yield start_one
         for host in made:
             if host.process is not None and host.process.poll() is None:
                 host.stop()
     finally:
+        for host in reversed(made):
+            host.destroy()
+
+
+@pytest.fixture
+def start_pool():
+    """start_pool(walls=…, capacity=…, flags=…, …): a pool host of this test's own.
+    start_pool(after=host): another one with the state of one that has ended."""
+    made: list[PoolHost] = []
+
+    def start_one(*, after: PoolHost | None = None, **options) -> PoolHost:
+        made.append(after.again(**options) if after else PoolHost(**options))
+        return made[-1].start()
+
+    try:
+        yield start_one
         for host in made:
+            if host.process is not None and host.process.poll() is None:
+                host.stop()
+    finally:
+        for host in reversed(made):
             host.destroy()
 
 
@@ -72,3 +130,31 @@ def own_host(start_host):
 @pytest.fixture
 def own_client(own_host):
     return own_host.client()
+
+
+def folder_of(host, tmp_path):
+    if not host.in_pool:
+        return tmp_path
+    path = InsidePath(host, f"/tmp/{tmp_path.name}-{secrets.token_hex(3)}")
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def folder(host, tmp_path):
+    """An empty folder of the sandbox, to be looked at from outside too."""
+    return folder_of(host, tmp_path)
+
+
+@pytest.fixture
+def own_folder(own_host, tmp_path):
+    return folder_of(own_host, tmp_path)
+
+
+@pytest.fixture
+def inner_server(host, where):
+    """inner_server(respond, …): a server inside the sandbox that the port proxy can reach."""
+    def make(*arguments, family: int = socket.AF_INET, **options) -> InnerServer:
+        return InnerServer(*arguments, listener=listen_inside(host, where, family), **options)
+
+    return make

@@ -109,6 +109,8 @@ class Host:
 
     # ---- life
 
+    start_timeout = 20.0
+
     def start(self) -> "Host":
         command = [*self.wrapper, self.binary, "--port", "0", "--state", str(self.state), *self.flags]
         self._listening.clear()
@@ -116,7 +118,7 @@ class Host:
             command, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, **self.popen_options)
         threading.Thread(target=self._read_log, args=(self.process.stderr,), daemon=True).start()
-        if not self._listening.wait(20) or self.port == 0:
+        if not self._listening.wait(self.start_timeout) or self.port == 0:
             self.process.kill()
             raise AssertionError("cay-host did not say that it listens; its log:\n" + self.log)
         return self
@@ -233,4 +235,30 @@ class Host:
 
     def client(self, **options) -> Client:
         options.setdefault("token", self.token)
-        return Client(self.address, self.port, **options)
+        return Client(self.address, self.port, host=self, **options)
+
+    # ---- what a sandbox of a pool has too (pool_host.py): tests that run in both modes use only this
+
+    in_pool = False
+
+    def route(self, path: str) -> str:
+        return path
+
+    def inside(self, function):
+        """Runs a function where the sandbox's files and sockets are."""
+        return function()
+
+    inside_socket = inside
+
+    def outer_pid(self, pid: int) -> int:
+        """The host's number of a process that the API gave a number."""
+        return pid
+
+    def is_running(self, pid: int) -> bool:
+        return is_running(pid)
+
+    def process_state(self, pid: int) -> str | None:
+        return process_state(pid)
+
+    def gone(self, pid: int, timeout: float = 5.0) -> None:
+        gone(pid, timeout)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import socket
 import threading
 from dataclasses import dataclass, field
@@ -35,21 +37,45 @@ def echo(request: Request) -> bytes:
     return answer(text.encode(), headers="Content-Type: application/json\r\n")
 
 
+def listen(family: int = socket.AF_INET) -> tuple[socket.socket, int]:
+    """A listening socket on loopback, and its port."""
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
+    listener.listen(64)
+    return listener, listener.getsockname()[1]
+
+
+def listen_inside(host, where: str, family: int = socket.AF_INET) -> tuple[socket.socket, int]:
+    """The same where the port proxy of that sandbox looks: in the host's network of a pool that is a unix
+    socket with the port's name."""
+    if where != "pool":
+        listener = host.inside_socket(lambda: listen(family)[0])
+        return listener, listener.getsockname()[1]
+    port = random.randrange(20000, 60000)
+
+    def make() -> socket.socket:
+        os.makedirs("/root/.sbx/proxy", exist_ok=True)
+        made = socket.socket(socket.AF_UNIX)
+        made.bind(f"/root/.sbx/proxy/{port}.sock")
+        made.listen(64)
+        return made
+
+    return host.inside_socket(make), port
+
+
 class InnerServer:
-    """`respond` gets the request and gives the answer's bytes, or takes the socket and writes itself."""
+    """`respond` gets the request and gives the answer's bytes, or takes the socket and writes itself.
+    `listener`: what listen() made."""
 
     def __init__(self, respond: Callable[..., bytes | None] = echo, *, takes_socket: bool = False,
-                 family: int = socket.AF_INET) -> None:
+                 listener: tuple[socket.socket, int] | None = None) -> None:
         self.respond = respond
         self.takes_socket = takes_socket
         self.requests: list[Request] = []
         self.received = b""  # every byte of every connection
         self.closed = threading.Event()  # a connection was closed by its client
         self._connections = 0
-        self._listener = socket.socket(family, socket.SOCK_STREAM)
-        self._listener.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
-        self._listener.listen(64)
-        self.port = self._listener.getsockname()[1]
+        self._listener, self.port = listener or listen()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self) -> "InnerServer":

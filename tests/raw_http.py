@@ -9,7 +9,7 @@ from client import Answer
 
 def raw_head(host, method: str, target: str, *lines: str, token: bool = True) -> bytes:
     """A request head with the token, unless told otherwise."""
-    all_lines = [f"{method} {target} HTTP/1.1", "Host: sandbox.example", *lines]
+    all_lines = [f"{method} {host.route(target)} HTTP/1.1", "Host: sandbox.example", *lines]
     if token:
         all_lines.append(f"X-Sandbox-Token: {host.token}")
     return ("\r\n".join(all_lines) + "\r\n\r\n").encode("latin-1")

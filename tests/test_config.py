@@ -29,9 +29,11 @@ def test_help():
     done = run("--help")
     assert done.returncode == 0 and done.stderr == ""
     for flag in ("--port", "--listen", "--token-file", "--idle-timeout", "--state", "--max-connections",
-                 "--log-bytes-per-exec", "--log-bytes-total", "--log-level", "--help", "--version"):
+                 "--log-bytes-per-exec", "--log-bytes-total", "--log-level", "--help", "--version",
+                 "--compat-host-token", "doctor"):
         assert flag in done.stdout, flag
-    for variable in ("SBX_PORT", "SBX_TOKEN", "SBX_IDLE_TIMEOUT", "SBX_MAX_CONNECTIONS"):
+    for variable in ("SBX_PORT", "SBX_TOKEN", "SBX_IDLE_TIMEOUT", "SBX_MAX_CONNECTIONS", "SBX_HOST_MODE",
+                     "SBX_CAPACITY", "SBX_COMPAT_HOST_TOKEN", "CAY_WALLS"):
         assert variable in done.stdout, variable
 
 
@@ -59,7 +61,11 @@ def test_version():
     (["--no-such-flag"], {}, "no-such-flag"),
     (["surplus"], {}, "surplus"),
     ([], {"SBX_PORT": "x"}, "SBX_PORT"),
-    ([], {"SBX_HOST_MODE": "1"}, "SBX_HOST_MODE"),
+    ([], {"SBX_HOST_MODE": "maybe"}, "SBX_HOST_MODE"),
+    ([], {"SBX_HOST_MODE": "1", "SBX_TOKEN": ""}, "token"),
+    ([], {"SBX_HOST_MODE": "1", "SBX_CAPACITY": "x"}, "SBX_CAPACITY"),
+    ([], {"SBX_HOST_MODE": "1", "CAY_WALLS": "paper"}, "CAY_WALLS"),
+    ([], {"SBX_COMPAT_HOST_TOKEN": "maybe"}, "SBX_COMPAT_HOST_TOKEN"),
     ([], {"CAY_TREE_KILL": "gently"}, "CAY_TREE_KILL"),
     (["--listen", "0.0.0.0"], {"SBX_TOKEN": ""}, "token"),
     ([], {"SBX_IDLE_TIMEOUT": "soon"}, "SBX_IDLE_TIMEOUT"),

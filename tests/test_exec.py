@@ -8,6 +8,8 @@ import pytest
 
 from host import SANITIZED
 
+MODES = ("dedicated", "pool")
+
 EXIT_KEYS = {"event", "exit_code", "signal", "timed_out", "duration_ms", "exec_id", "cause", "limits_hit",
              "usage", "output_bytes"}
 USAGE_KEYS = {"user_ms", "system_ms", "max_rss_bytes", "read_bytes", "write_bytes"}
@@ -72,6 +74,7 @@ def test_environment_values_become_strings(client):
     assert done.stdout == "x y,1,true,1.5,false\n"
 
 
+@pytest.mark.dedicated
 def test_environment_is_inherited_without_secrets(start_host):
     host = start_host(env={"SBX_SOMETHING": "hidden", "VISIBLE": "yes"})
     names = dict(line.split("=", 1) for line in host.client().exec("env").stdout.splitlines() if "=" in line)
@@ -84,16 +87,16 @@ def test_request_environment_wins(client):
     assert client.exec("echo $PATH", env={"PATH": "/usr/bin:/bin:/marker"}).stdout == "/usr/bin:/bin:/marker\n"
 
 
-def test_command_is_looked_up_in_its_own_path(client, tmp_path):
-    program = tmp_path / "my-program"
+def test_command_is_looked_up_in_its_own_path(client, folder):
+    program = folder / "my-program"
     program.write_text("#!/bin/sh\necho found\n")
     program.chmod(0o755)
-    done = client.exec(["my-program"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    done = client.exec(["my-program"], env={"PATH": f"{folder}:/usr/bin:/bin"})
     assert done.stdout == "found\n"
 
 
-def test_cwd(client, tmp_path):
-    assert client.exec("pwd -P", cwd=str(tmp_path)).stdout.strip() == str(tmp_path.resolve())
+def test_cwd(client, folder):
+    assert client.exec("pwd -P", cwd=str(folder)).stdout.strip() == str(folder.resolve())
 
 
 def test_stdin_text(client):
@@ -141,10 +144,10 @@ def test_usage_of_a_small_command_is_small(client):
     assert 0 < usage["max_rss_bytes"] < (64 if SANITIZED else 16) << 20
 
 
-def test_usage_counts_memory_cpu_and_writes(client, tmp_path):
+def test_usage_counts_memory_cpu_and_writes(client, folder):
     code = ("import os,time; b=bytearray(100<<20); t=time.process_time()\n"
             "while time.process_time()-t < 0.4: pass\n"
-            f"f=open({str(tmp_path / 'f')!r},'wb'); f.write(b'x'*(8<<20)); f.flush(); os.fsync(f.fileno())")
+            f"f=open({str(folder / 'f')!r},'wb'); f.write(b'x'*(8<<20)); f.flush(); os.fsync(f.fileno())")
     done = client.exec(["/usr/bin/python3", "-c", code])
     assert done.exit["exit_code"] == 0, done.stderr
     usage = done.exit["usage"]
@@ -183,6 +186,7 @@ def test_many_commands_at_once(client):
     assert [s.rest().stdout for s in streams] == [f"{n}\n" for n in range(40)]
 
 
+@pytest.mark.dedicated
 def test_command_runs_as_the_host_does(client):
     assert client.exec("id -u").stdout.strip() == str(os.getuid())
 

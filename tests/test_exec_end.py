@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from client import Output
-from host import SANITIZED, Host, descendants, gone, is_running, process_state, wait_until
+from host import SANITIZED, descendants, is_running, process_state, wait_until
+from pool_host import start_sandbox
+
+MODES = ("dedicated", "subreaper", "pool")
 
 # A child in the same group, one in a session of its own, and one that forked twice.
 TREE = ("sh -c 'echo $$; exec sleep 300' & "
@@ -17,11 +20,11 @@ TREE = ("sh -c 'echo $$; exec sleep 300' & "
         "sleep 0.3; echo ready; ")
 
 
-@pytest.fixture(scope="module", params=["", "subreaper"], ids=["default", "subreaper"])
-def host(request, tmp_path_factory):
-    """Hosts with the tree-kill mechanism of this machine, and with the fallback."""
-    env = {"CAY_TREE_KILL": request.param} if request.param else {}
-    running = Host(tmp_path_factory.mktemp("state"), env=env).start()
+@pytest.fixture(scope="module")
+def host(where, tmp_path_factory):
+    """Hosts with the tree-kill mechanism of this machine, with the fallback, and a pool."""
+    env = {"CAY_TREE_KILL": "subreaper"} if where == "subreaper" else {}
+    running = start_sandbox(where, tmp_path_factory.mktemp("state"), env=env)
     try:
         yield running
         running.stop()
@@ -35,6 +38,7 @@ def tree_pids(text):
     return pids
 
 
+@pytest.mark.dedicated
 def test_the_mechanism_is_told(host):
     told = host.log_entries("listening")[0]["tree_kill"]
     if host.env.get("CAY_TREE_KILL") == "subreaper":
@@ -70,20 +74,20 @@ def test_timeout_ends_the_whole_tree(client):
     done = client.exec(TREE + "exec sleep 300", timeout=1)
     assert done.exit["timed_out"] is True
     for pid in tree_pids(done.stdout):
-        gone(pid, 3)
+        client.host.gone(pid, 3)
 
 
 def test_timeout_ends_a_deaf_tree(client):
     script = "trap '' TERM; " + TREE + "while :; do sleep 0.05; done"
     done = client.exec(script, timeout=1)
     for pid in tree_pids(done.stdout):
-        gone(pid, 3)
+        client.host.gone(pid, 3)
 
 
 def test_timeout_ends_stopped_processes(client):
     done = client.exec("sh -c 'echo $$; kill -STOP $$' & sleep 0.2; kill -STOP $$", timeout=0.7)
     assert done.exit["timed_out"] is True
-    gone(int(done.stdout), 3)
+    client.host.gone(int(done.stdout), 3)
 
 
 def test_timeout_ends_a_crowd(client):
@@ -110,7 +114,7 @@ def test_timeout_with_a_leader_that_left_children(client):
     """The command itself ends in time; what it left behind is not its timeout's business."""
     done = client.exec("sleep 2 >/dev/null 2>&1 & echo $!", timeout=1)
     assert done.exit["timed_out"] is False
-    assert is_running(int(done.stdout))
+    assert client.host.is_running(int(done.stdout))
 
 
 def test_disconnect_ends_the_whole_tree(client):
@@ -118,7 +122,7 @@ def test_disconnect_ends_the_whole_tree(client):
         stream.until_text("ready\n")
         pids = tree_pids(Output(stream.seen).stdout)
     for pid in pids:
-        gone(pid, 3)
+        client.host.gone(pid, 3)
 
 
 def test_delete_of_a_process_ends_the_whole_tree(client):
@@ -128,7 +132,7 @@ def test_delete_of_a_process_ends_the_whole_tree(client):
     pids = tree_pids(client.output(path).stdout)
     assert client.delete(path).json() == {"id": process["id"], "killed": True}
     for pid in pids:
-        gone(pid, 4)
+        client.host.gone(pid, 4)
     assert wait_until(lambda: not client.process(process["id"])["running"])
     assert client.process(process["id"])["cause"] == "killed"
 
@@ -186,6 +190,7 @@ def removed(group):
         return False
 
 
+@pytest.mark.dedicated
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer's own memory would be what is ended")
 def test_lack_of_memory_is_told(small_memory, start_host):
     def join():

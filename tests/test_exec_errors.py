@@ -2,6 +2,8 @@
 
 import pytest
 
+MODES = ("dedicated", "pool")
+
 
 def failed_start(client, cmd, **fields):
     done = client.exec(cmd, **fields)
@@ -23,8 +25,8 @@ def test_missing_path(client):
     assert "/no/such/program" in exit["error"]
 
 
-def test_not_executable(client, tmp_path):
-    plain = tmp_path / "plain.txt"
+def test_not_executable(client, folder):
+    plain = folder / "plain.txt"
     plain.write_text("text")
     plain.chmod(0o644)
     exit = failed_start(client, [str(plain)])
@@ -32,12 +34,12 @@ def test_not_executable(client, tmp_path):
     assert str(plain) in exit["error"]
 
 
-def test_folder_as_command(client, tmp_path):
-    assert failed_start(client, [str(tmp_path)])["exit_code"] == 126
+def test_folder_as_command(client, folder):
+    assert failed_start(client, [str(folder)])["exit_code"] == 126
 
 
-def test_missing_interpreter(client, tmp_path):
-    script = tmp_path / "script"
+def test_missing_interpreter(client, folder):
+    script = folder / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
     exit = failed_start(client, [str(script)])
@@ -45,8 +47,8 @@ def test_missing_interpreter(client, tmp_path):
     assert str(script) in exit["error"]
 
 
-def test_unknown_format(client, tmp_path):
-    binary = tmp_path / "binary"
+def test_unknown_format(client, folder):
+    binary = folder / "binary"
     binary.write_bytes(b"\x00\x01\x02 no format at all")
     binary.chmod(0o755)
     exit = failed_start(client, [str(binary)])

@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from client import Output
-from host import SANITIZED, gone, is_running, rss_bytes, wait_until
+from host import SANITIZED, rss_bytes, wait_until
+
+MODES = ("dedicated", "pool")
 
 SEQ = "".join(f"{n}\n" for n in range(1, 20001))
 
@@ -78,7 +80,7 @@ def test_slow_reader_gets_everything(client):
 # ---- the end of the stream keeps the connection
 
 def raw_exec(host, sock, body=b'{"cmd":"echo hello"}'):
-    head = (f"POST /v1/exec HTTP/1.1\r\nHost: x\r\nX-Sandbox-Token: {host.token}\r\n"
+    head = (f"POST {host.route('/v1/exec')} HTTP/1.1\r\nHost: x\r\nX-Sandbox-Token: {host.token}\r\n"
             f"Content-Length: {len(body)}\r\n\r\n")
     sock.sendall(head.encode() + body)
 
@@ -139,10 +141,10 @@ def test_line_separators_and_controls_are_escaped(client):
     assert len(done.raw.decode().splitlines()) == len(done.raw.split(b"\n"))
 
 
-def test_base64_gives_the_exact_bytes(client, tmp_path):
+def test_base64_gives_the_exact_bytes(client, folder):
     data = random.Random(7).randbytes(200_001) + bytes(range(256))
-    (tmp_path / "data").write_bytes(data)
-    done = client.exec(f"cat {tmp_path}/data; cat {tmp_path}/data >&2", encoding="base64")
+    (folder / "data").write_bytes(data)
+    done = client.exec(f"cat {folder}/data; cat {folder}/data >&2", encoding="base64")
     assert done.stdout_bytes == data
     assert done.stderr_bytes == data
     assert all(e["encoding"] == "base64" for e in done.events if e["event"] in ("stdout", "stderr"))
@@ -155,8 +157,8 @@ def test_bytes_stay_available_after_a_text_answer(client):
 
 # ---- grandchildren that hold the pipes
 
-def test_grandchild_neither_delays_the_exit_nor_dies(client, tmp_path):
-    flag = tmp_path / "flag"
+def test_grandchild_neither_delays_the_exit_nor_dies(client, folder):
+    flag = folder / "flag"
     began = time.monotonic()
     done = client.exec(f"(sleep 1.5; echo x; sleep 0.3; echo y; touch {flag}) & echo done")
     assert time.monotonic() - began < 1.2, "the exit event waits for a short grace only"
@@ -186,14 +188,15 @@ def test_unread_output_is_bounded_and_harms_nobody(own_host):
     client = own_host.client()
     with client.exec_stream(["yes"]) as stream:
         pid = stream.next("start")["pid"]
+        outer = own_host.outer_pid(pid)
         time.sleep(2)
-        before = written_bytes(pid)
+        before = written_bytes(outer)
         time.sleep(1)
-        assert written_bytes(pid) - before < 8 << 20, "the command is slowed down"
+        assert written_bytes(outer) - before < 8 << 20, "the command is slowed down"
         assert client.exec("echo others").stdout == "others\n"
         if not SANITIZED:
             assert all(rss_bytes(p) < 64 << 20 for p in own_host.processes())
-    gone(pid, 5)
+    client.host.gone(pid, 5)
 
 
 def test_disconnect_ends_everything_the_command_started(client):
@@ -202,9 +205,9 @@ def test_disconnect_ends_everything_the_command_started(client):
     with client.exec_stream(script) as stream:
         stream.until_text("ready\n")
         pids = [int(line) for line in Output(stream.seen).stdout.split() if line.isdigit()]
-        assert len(pids) == 3 and all(is_running(p) for p in pids)
+        assert len(pids) == 3 and all(client.host.is_running(p) for p in pids)
     for pid in pids:
-        gone(pid, 3)
+        client.host.gone(pid, 3)
     record = wait_until(lambda: client.get(f"/v1/execs/{stream.seen[0]['exec_id']}").json()["exit"])
     assert record["cause"] == "disconnected"
 
@@ -212,11 +215,11 @@ def test_disconnect_ends_everything_the_command_started(client):
 def test_disconnect_of_a_silent_command_is_noticed(client):
     with client.exec_stream("exec sleep 300") as stream:
         pid = stream.next("start")["pid"]
-    gone(pid, 3)
+    client.host.gone(pid, 3)
 
 
-def test_on_disconnect_keep(client, tmp_path):
-    flag = tmp_path / "flag"
+def test_on_disconnect_keep(client, folder):
+    flag = folder / "flag"
     with client.exec_stream(f"echo before; sleep 1; echo after; touch {flag}", on_disconnect="keep") as stream:
         stream.until_text("before\n")
     wait_until(flag.exists)
@@ -225,18 +228,18 @@ def test_on_disconnect_keep(client, tmp_path):
     assert client.get(path).json()["exit"]["cause"] == "exited"
 
 
-def test_idempotency_key_means_keep(client, tmp_path):
-    flag = tmp_path / "flag"
-    with client.exec_stream(f"sleep 1; touch {flag}", headers={"Idempotency-Key": str(tmp_path)}) as stream:
+def test_idempotency_key_means_keep(client, folder):
+    flag = folder / "flag"
+    with client.exec_stream(f"sleep 1; touch {flag}", headers={"Idempotency-Key": str(folder)}) as stream:
         stream.next("start")
     wait_until(flag.exists)
 
 
-def test_key_with_explicit_kill(client, tmp_path):
+def test_key_with_explicit_kill(client, folder):
     with client.exec_stream("exec sleep 300", on_disconnect="kill",
-                            headers={"Idempotency-Key": str(tmp_path)}) as stream:
+                            headers={"Idempotency-Key": str(folder)}) as stream:
         pid = stream.next("start")["pid"]
-    gone(pid, 3)
+    client.host.gone(pid, 3)
 
 
 @pytest.mark.soak

@@ -11,6 +11,8 @@ import pytest
 
 from host import wait_until
 
+MODES = ("dedicated", "pool")
+
 MIB = 1 << 20
 ENTRY_KEYS = {"name", "path", "type", "size", "mtime_ms", "mode"}
 
@@ -36,10 +38,10 @@ def listing(client, path, **query):
 # ---- read
 
 @pytest.mark.parametrize("size", [0, 1, 65536, MIB - 1, MIB + 1, 9 * MIB])
-def test_read_whole(client, tmp_path, size):
+def test_read_whole(client, folder, size):
     data = os.urandom(size)
-    (tmp_path / "f").write_bytes(data)
-    answer = client.get("/v1/files/read", path=str(tmp_path / "f"))
+    (folder / "f").write_bytes(data)
+    answer = client.get("/v1/files/read", path=str(folder / "f"))
     assert answer.body == data
     assert answer.headers["Content-Length"] == str(size)
 
@@ -48,26 +50,26 @@ def test_read_whole(client, tmp_path, size):
     (0, 10, b"0123456789"), (3, 4, b"3456"), (9, 1, b"9"), (0, 0, b""), (5, 0, b""),
     (8, 100, b"89"), (10, 5, b""), (50, 5, b""),
 ])
-def test_ranges_are_exact(client, tmp_path, offset, length, expected):
-    (tmp_path / "f").write_bytes(b"0123456789")
-    assert read(client, tmp_path / "f", offset=offset, length=length) == expected
+def test_ranges_are_exact(client, folder, offset, length, expected):
+    (folder / "f").write_bytes(b"0123456789")
+    assert read(client, folder / "f", offset=offset, length=length) == expected
 
 
-def test_offset_alone(client, tmp_path):
-    (tmp_path / "f").write_bytes(b"0123456789")
-    assert read(client, tmp_path / "f", offset=4) == b"456789"
+def test_offset_alone(client, folder):
+    (folder / "f").write_bytes(b"0123456789")
+    assert read(client, folder / "f", offset=4) == b"456789"
 
 
-def test_range_of_a_large_file(client, tmp_path):
+def test_range_of_a_large_file(client, folder):
     data = os.urandom(4 * MIB)
-    (tmp_path / "f").write_bytes(data)
-    assert read(client, tmp_path / "f", offset=MIB + 7, length=2 * MIB) == data[MIB + 7: 3 * MIB + 7]
+    (folder / "f").write_bytes(data)
+    assert read(client, folder / "f", offset=MIB + 7, length=2 * MIB) == data[MIB + 7: 3 * MIB + 7]
 
 
 @pytest.mark.parametrize("query", [{"offset": "x"}, {"offset": -1}, {"length": "x"}, {"length": -5}])
-def test_bad_ranges(client, tmp_path, query):
-    (tmp_path / "f").write_bytes(b"x")
-    answer = client.request("GET", "/v1/files/read", query={"path": str(tmp_path / "f"), **query})
+def test_bad_ranges(client, folder, query):
+    (folder / "f").write_bytes(b"x")
+    answer = client.request("GET", "/v1/files/read", query={"path": str(folder / "f"), **query})
     assert answer.status == 400 and next(iter(query)) in answer.error
 
 
@@ -76,37 +78,34 @@ def test_proc_files_are_read_to_their_end(client):
     assert read(client, "/proc/version", length=0) == b"", "the real client insists on it"
 
 
-def test_head_of_a_file(client, tmp_path):
-    (tmp_path / "f").write_bytes(b"0123456789")
-    answer = client.request("HEAD", "/v1/files/read", query={"path": str(tmp_path / "f")})
+def test_head_of_a_file(client, folder):
+    (folder / "f").write_bytes(b"0123456789")
+    answer = client.request("HEAD", "/v1/files/read", query={"path": str(folder / "f")})
     assert answer.status == 200
     assert answer.headers["Content-Length"] == "10" and answer.body == b""
 
 
-def test_reading_what_is_no_file(client, tmp_path):
-    os.mkfifo(tmp_path / "fifo")
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(tmp_path / "socket"))
-    for name in (tmp_path, tmp_path / "fifo", tmp_path / "socket"):
+def test_reading_what_is_no_file(client, folder):
+    client.host.inside(lambda: make_one_of_each(str(folder)))
+    for name in (folder, folder / "fifo", folder / "socket"):
         began = time.monotonic()
         answer = client.get("/v1/files/read", path=str(name))
         assert answer.status == 409, name
         assert answer.error
         assert time.monotonic() - began < 5
-    listener.close()
 
 
-def test_a_file_that_shrinks_while_it_is_read_ends_the_connection(host, tmp_path):
-    path = tmp_path / "big"
-    with open(path, "wb") as f:
-        f.truncate(400 * MIB)
-    head = (f"GET /v1/files/read?path={urllib.parse.quote(str(path))} HTTP/1.1\r\nHost: x\r\n"
+def test_a_file_that_shrinks_while_it_is_read_ends_the_connection(host, folder):
+    path = folder / "big"
+    path.touch()
+    host.inside(lambda: os.truncate(str(path), 400 * MIB))
+    head = (f"GET {host.route('/v1/files/read')}?path={urllib.parse.quote(str(path))} HTTP/1.1\r\nHost: x\r\n"
             f"X-Sandbox-Token: {host.token}\r\n\r\n")
     with socket.create_connection((host.address, host.port), timeout=20) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         sock.sendall(head.encode())
         received = len(sock.recv(65536))
-        os.truncate(path, MIB)
+        host.inside(lambda: os.truncate(str(path), MIB))
         try:
             while chunk := sock.recv(1 << 20):
                 received += len(chunk)
@@ -118,32 +117,32 @@ def test_a_file_that_shrinks_while_it_is_read_ends_the_connection(host, tmp_path
 # ---- write
 
 @pytest.mark.parametrize("size", [0, 1, 65537, 5 * MIB])
-def test_write_whole(client, tmp_path, size):
+def test_write_whole(client, folder, size):
     data = os.urandom(size)
-    assert write(client, tmp_path / "f", data) == {"written": size}
-    assert (tmp_path / "f").read_bytes() == data
+    assert write(client, folder / "f", data) == {"written": size}
+    assert (folder / "f").read_bytes() == data
 
 
-def test_write_makes_parents(client, tmp_path):
-    write(client, tmp_path / "a/b/c/f", b"x")
-    assert (tmp_path / "a/b/c/f").read_bytes() == b"x"
+def test_write_makes_parents(client, folder):
+    write(client, folder / "a/b/c/f", b"x")
+    assert (folder / "a/b/c/f").read_bytes() == b"x"
 
 
-def test_write_mode(client, tmp_path):
-    write(client, tmp_path / "f", b"#!/bin/sh\n", mode="755")
-    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o755
-    write(client, tmp_path / "g", b"", mode="0600")
-    assert stat.S_IMODE((tmp_path / "g").stat().st_mode) == 0o600
+def test_write_mode(client, folder):
+    write(client, folder / "f", b"#!/bin/sh\n", mode="755")
+    assert stat.S_IMODE((folder / "f").stat().st_mode) == 0o755
+    write(client, folder / "g", b"", mode="0600")
+    assert stat.S_IMODE((folder / "g").stat().st_mode) == 0o600
     for bad in ("9", "rwx", "77777"):
-        assert client.put("/v1/files/write", b"", path=str(tmp_path / "h"), mode=bad).status == 400
+        assert client.put("/v1/files/write", b"", path=str(folder / "h"), mode=bad).status == 400
 
 
-def test_overwrite_keeps_mode_and_owner(client, tmp_path):
-    path = tmp_path / "f"
+def test_overwrite_keeps_mode_and_owner(client, folder):
+    path = folder / "f"
     path.write_bytes(b"old content, longer than the new one")
     path.chmod(0o640)
     if os.getuid() == 0:
-        os.chown(path, 1234, 4321)
+        assert client.exec(f"chown 1234:4321 {path}").exit["exit_code"] == 0
     before = path.stat()
     write(client, path, b"new")
     after = path.stat()
@@ -151,19 +150,19 @@ def test_overwrite_keeps_mode_and_owner(client, tmp_path):
     assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
 
 
-def test_write_through_a_link_keeps_the_link(client, tmp_path):
-    (tmp_path / "target").write_bytes(b"old")
-    (tmp_path / "link").symlink_to("target")
-    write(client, tmp_path / "link", b"new")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "target").read_bytes() == b"new"
+def test_write_through_a_link_keeps_the_link(client, folder):
+    (folder / "target").write_bytes(b"old")
+    (folder / "link").symlink_to("target")
+    write(client, folder / "link", b"new")
+    assert (folder / "link").is_symlink()
+    assert (folder / "target").read_bytes() == b"new"
 
 
-def test_whole_writes_are_atomic(host, client, tmp_path):
+def test_whole_writes_are_atomic(host, client, folder):
     """A reader sees the old or the new content; an upload that breaks off changes nothing."""
-    path = tmp_path / "f"
+    path = folder / "f"
     path.write_bytes(b"ORIGINAL")
-    target = "/v1/files/write?path=" + urllib.parse.quote(str(path))
+    target = host.route("/v1/files/write?path=" + urllib.parse.quote(str(path)))
     head = f"PUT {target} HTTP/1.1\r\nHost: x\r\nX-Sandbox-Token: {host.token}\r\nContent-Length: 1000\r\n\r\n"
     with socket.create_connection((host.address, host.port), timeout=10) as sock:
         sock.sendall(head.encode() + b"part")
@@ -171,59 +170,64 @@ def test_whole_writes_are_atomic(host, client, tmp_path):
         assert path.read_bytes() == b"ORIGINAL"
     time.sleep(0.3)
     assert path.read_bytes() == b"ORIGINAL"
-    wait_until(lambda: os.listdir(tmp_path) == ["f"], what="no temporary file left behind")
+    wait_until(lambda: names_in(host, folder) == ["f"], what="no temporary file left behind")
 
 
-def test_readers_never_see_half_a_write(host, tmp_path):
-    path = tmp_path / "f"
+def test_readers_never_see_half_a_write(host, folder):
+    path = folder / "f"
     contents = [bytes([65 + n]) * 300_000 for n in range(4)]
     path.write_bytes(contents[0])
-    stop, wrong = threading.Event(), []
+    wrong, finished = [], threading.Event()
 
     def watch():
-        while not stop.is_set():
-            seen = path.read_bytes()
-            if seen not in contents:
-                wrong.append(len(seen))
+        """In one go, since each look from outside costs more than a write."""
+        seen = set()
+        until = time.monotonic() + 3
+        while time.monotonic() < until and not os.path.exists(f"{path}-end"):
+            with open(str(path), "rb") as f:
+                seen.add(f.read())
+        return [len(s) for s in seen if s not in contents]
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
+    def look():
+        wrong.extend(host.inside(watch))
+        finished.set()
+
+    threading.Thread(target=look).start()
     client = host.client(keep=True)
     for round_number in range(60):
         write(client, path, contents[round_number % 4])
-    stop.set()
-    watcher.join()
-    assert not wrong
+    write(client, f"{path}-end", b"")
+    assert finished.wait(20) and not wrong
 
 
-def test_chunked_upload(host, tmp_path):
-    answer = host.client().request("PUT", "/v1/files/write", query={"path": str(tmp_path / "f")},
+def test_chunked_upload(host, folder):
+    answer = host.client().request("PUT", "/v1/files/write", query={"path": str(folder / "f")},
                                    body=iter([b"one", b"two", b"three" * 50_000]))
     assert answer.status == 200
-    assert (tmp_path / "f").read_bytes() == b"onetwo" + b"three" * 50_000
+    assert (folder / "f").read_bytes() == b"onetwo" + b"three" * 50_000
 
 
-def test_write_to_what_is_no_file(client, tmp_path):
-    os.mkfifo(tmp_path / "fifo")
-    for name in (tmp_path, tmp_path / "fifo"):
+def test_write_to_what_is_no_file(client, folder):
+    client.host.inside(lambda: os.mkfifo(str(folder / "fifo")))
+    for name in (folder, folder / "fifo"):
         answer = client.put("/v1/files/write", b"x", path=str(name))
         assert answer.status == 409 and answer.error
-    (tmp_path / "file").write_bytes(b"")
-    assert client.put("/v1/files/write", b"x", path=str(tmp_path / "file/below")).status in (400, 409)
+    (folder / "file").write_bytes(b"")
+    assert client.put("/v1/files/write", b"x", path=str(folder / "file/below")).status in (400, 409)
 
 
 # ---- ranged writes
 
-def test_range_writes_land_where_they_belong(client, tmp_path):
-    path = tmp_path / "f"
+def test_range_writes_land_where_they_belong(client, folder):
+    path = folder / "f"
     write(client, path, b"3333", offset=8, truncate_to=12)
     write(client, path, b"1111", offset=0)
     write(client, path, b"2222", offset=4)
     assert path.read_bytes() == b"111122223333"
 
 
-def test_truncate_to_may_come_first(client, tmp_path):
-    path = tmp_path / "f"
+def test_truncate_to_may_come_first(client, folder):
+    path = folder / "f"
     path.write_bytes(b"x" * 5000)
     write(client, path, b"c" * 10, offset=20, truncate_to=30)
     assert path.stat().st_size == 30
@@ -249,8 +253,8 @@ def put_ranges(host, path, data, order, truncate=False):
 
 
 @pytest.mark.parametrize("truncate", [False, True], ids=["burst", "truncate_to"])
-def test_smaller_upload_over_a_bigger_file(host, tmp_path, truncate):
-    path = tmp_path / "f"
+def test_smaller_upload_over_a_bigger_file(host, folder, truncate):
+    path = folder / "f"
     big, small = os.urandom(5 * MIB + 17), os.urandom(3 * MIB + 5)
     put_ranges(host, path, big, [1, 0, 3, 2, 5, 4], truncate)
     assert path.read_bytes() == big
@@ -259,89 +263,93 @@ def test_smaller_upload_over_a_bigger_file(host, tmp_path, truncate):
     assert path.read_bytes() == small
 
 
-def test_truncating_uploads_in_a_row_do_not_disturb_each_other(host, tmp_path):
-    path = tmp_path / "f"
+def test_truncating_uploads_in_a_row_do_not_disturb_each_other(host, folder):
+    path = folder / "f"
     for size in (5 * MIB, 3 * MIB, 4 * MIB + 1, 2 * MIB + 1):
         data = os.urandom(size)
         put_ranges(host, path, data, list(range((size + MIB - 1) // MIB))[::-1], truncate=True)
         assert path.read_bytes() == data
 
 
-def test_a_lone_range_past_the_start_never_truncates(client, tmp_path):
-    path = tmp_path / "f"
+def test_a_lone_range_past_the_start_never_truncates(client, folder):
+    path = folder / "f"
     path.write_bytes(b"0123456789")
     write(client, path, b"ab", offset=3)
     assert path.read_bytes() == b"012ab56789"
 
 
-def test_a_lone_range_at_the_start_is_a_whole_write(client, tmp_path):
-    path = tmp_path / "f"
+def test_a_lone_range_at_the_start_is_a_whole_write(client, folder):
+    path = folder / "f"
     path.write_bytes(b"0123456789")
     write(client, path, b"ab", offset=0)
     assert path.read_bytes() == b"ab"
 
 
-def test_range_write_past_the_end_leaves_a_hole(client, tmp_path):
-    write(client, tmp_path / "f", b"x", offset=3, truncate_to=4)
-    assert (tmp_path / "f").read_bytes() == b"\0\0\0x"
+def test_range_write_past_the_end_leaves_a_hole(client, folder):
+    write(client, folder / "f", b"x", offset=3, truncate_to=4)
+    assert (folder / "f").read_bytes() == b"\0\0\0x"
 
 
 @pytest.mark.parametrize("query", [{"offset": "x"}, {"offset": 0, "truncate_to": "y"}, {"offset": -1}])
-def test_bad_range_writes(client, tmp_path, query):
-    assert client.put("/v1/files/write", b"x", path=str(tmp_path / "f"), **query).status == 400
+def test_bad_range_writes(client, folder, query):
+    assert client.put("/v1/files/write", b"x", path=str(folder / "f"), **query).status == 400
 
 
 # ---- stat and list
 
-def test_stat(client, tmp_path):
-    (tmp_path / "f").write_bytes(b"12345")
-    (tmp_path / "f").chmod(0o640)
-    entry = client.get("/v1/files/stat", path=str(tmp_path / "f")).json()
+def test_stat(client, folder):
+    (folder / "f").write_bytes(b"12345")
+    (folder / "f").chmod(0o640)
+    entry = client.get("/v1/files/stat", path=str(folder / "f")).json()
     assert set(entry) == ENTRY_KEYS
-    assert (entry["name"], entry["path"], entry["type"], entry["size"]) == ("f", str(tmp_path / "f"), "file", 5)
+    assert (entry["name"], entry["path"], entry["type"], entry["size"]) == ("f", str(folder / "f"), "file", 5)
     assert abs(entry["mtime_ms"] - time.time() * 1000) < 60_000
     assert int(entry["mode"], 8) & 0o7777 == 0o640
 
 
-def make_one_of_each(folder):
-    (folder / "file").write_bytes(b"x")
-    (folder / "dir").mkdir()
-    (folder / "link").symlink_to("file")
-    (folder / "dangling").symlink_to("nowhere")
-    os.mkfifo(folder / "fifo")
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(folder / "socket"))
-    listener.close()
+def make_one_of_each(folder: str) -> None:
+    os.chdir(folder)
+    os.mkdir("dir")
+    os.symlink("file", "link")
+    os.symlink("nowhere", "dangling")
+    os.mkfifo("fifo")
+    with open("file", "wb") as f:
+        f.write(b"x")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+
+
+def names_in(host, folder) -> list[str]:
+    return host.inside(lambda: sorted(os.listdir(str(folder))))
 
 
 KINDS = {"file": "file", "dir": "dir", "link": "symlink", "dangling": "symlink", "fifo": "fifo",
          "socket": "socket"}
 
 
-def test_types(client, tmp_path):
-    make_one_of_each(tmp_path)
-    entries = listing(client, tmp_path)["entries"]
+def test_types(client, folder):
+    client.host.inside(lambda: make_one_of_each(str(folder)))
+    entries = listing(client, folder)["entries"]
     assert {e["name"]: e["type"] for e in entries} == KINDS
     assert all(set(e) == ENTRY_KEYS for e in entries)
     for name, kind in KINDS.items():
-        assert client.get("/v1/files/stat", path=str(tmp_path / name)).json()["type"] == kind
+        assert client.get("/v1/files/stat", path=str(folder / name)).json()["type"] == kind
     assert client.get("/v1/files/stat", path="/dev/null").json()["type"] == "device"
 
 
-def test_list_of_three_thousand_in_one_page(client, tmp_path):
-    for n in range(3000):
-        (tmp_path / f"f{n}").touch()
-    page = listing(client, tmp_path)
+def test_list_of_three_thousand_in_one_page(client, folder):
+    client.host.inside(lambda: [open(f"{folder}/f{n}", "w").close() for n in range(3000)] and None)
+    page = listing(client, folder)
     assert len(page["entries"]) == 3000 and page["next"] is None
 
 
-def test_list_pages(client, tmp_path):
+def test_list_pages(client, folder):
     names = {f"f{n:03}" for n in range(25)}
     for name in names:
-        (tmp_path / name).touch()
+        (folder / name).touch()
     seen, after, pages = [], {}, 0
     while True:
-        page = listing(client, tmp_path, limit=10, **after)
+        page = listing(client, folder, limit=10, **after)
         assert len(page["entries"]) <= 10
         seen += [e["name"] for e in page["entries"]]
         pages += 1
@@ -351,16 +359,16 @@ def test_list_pages(client, tmp_path):
     assert sorted(seen) == sorted(names) and pages == 3
 
 
-def test_list_of_what_is_no_folder(client, tmp_path):
-    (tmp_path / "f").touch()
-    assert client.get("/v1/files/list", path=str(tmp_path / "f")).status in (400, 409)
+def test_list_of_what_is_no_folder(client, folder):
+    (folder / "f").touch()
+    assert client.get("/v1/files/list", path=str(folder / "f")).status in (400, 409)
 
 
-def test_list_through_a_link(client, tmp_path):
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d/f").touch()
-    (tmp_path / "link").symlink_to("d")
-    assert [e["name"] for e in listing(client, tmp_path / "link")["entries"]] == ["f"]
+def test_list_through_a_link(client, folder):
+    (folder / "d").mkdir()
+    (folder / "d/f").touch()
+    (folder / "link").symlink_to("d")
+    assert [e["name"] for e in listing(client, folder / "link")["entries"]] == ["f"]
 
 
 # ---- names
@@ -369,22 +377,22 @@ NAMES = ["with space", "ünïcödé", "new\nline", "100%", "a+b&c=d?e#f", "'quot
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_odd_names(client, tmp_path, name):
-    write(client, tmp_path / name, b"content")
-    assert (tmp_path / name).read_bytes() == b"content"
-    assert read(client, tmp_path / name) == b"content"
-    assert [e["name"] for e in listing(client, tmp_path)["entries"]] == [name]
+def test_odd_names(client, folder, name):
+    write(client, folder / name, b"content")
+    assert (folder / name).read_bytes() == b"content"
+    assert read(client, folder / name) == b"content"
+    assert [e["name"] for e in listing(client, folder)["entries"]] == [name]
 
 
-def test_names_that_are_not_utf8(client, tmp_path):
-    raw = os.fsencode(tmp_path) + b"/bad\xff\xfename"
+def test_names_that_are_not_utf8(client, folder):
+    raw = str(folder).encode() + b"/bad\xff\xfename"
     quoted = urllib.parse.quote(raw)
     assert client.request("PUT", f"/v1/files/write?path={quoted}", body=b"content").status == 200
-    assert os.listdir(os.fsencode(tmp_path)) == [b"bad\xff\xfename"]
+    assert client.host.inside(lambda: os.listdir(str(folder).encode())) == [b"bad\xff\xfename"]
     assert client.request("GET", f"/v1/files/read?path={quoted}").body == b"content"
-    assert len(listing(client, tmp_path)["entries"]) == 1
+    assert len(listing(client, folder)["entries"]) == 1
     assert client.request("DELETE", f"/v1/files/delete?path={quoted}").status == 200
-    assert os.listdir(tmp_path) == []
+    assert names_in(client.host, folder) == []
 
 
 @pytest.mark.parametrize("query", ["", "path=", "path=%00x", "path=/tmp%00", "path=%zz", "path=" + "x/" * 3000])
@@ -394,8 +402,8 @@ def test_bad_paths(client, query):
     assert answer.error
 
 
-def test_missing_paths_are_404(client, tmp_path):
-    missing = str(tmp_path / "missing")
+def test_missing_paths_are_404(client, folder):
+    missing = str(folder / "missing")
     assert client.get("/v1/files/read", path=missing).status == 404
     assert client.get("/v1/files/stat", path=missing).status == 404
     assert client.get("/v1/files/list", path=missing).status == 404
@@ -404,89 +412,92 @@ def test_missing_paths_are_404(client, tmp_path):
     assert missing in client.get("/v1/files/read", path=missing).error
 
 
-def test_link_loops_are_errors_but_not_404(client, tmp_path):
-    (tmp_path / "a").symlink_to("b")
-    (tmp_path / "b").symlink_to("a")
-    assert client.get("/v1/files/read", path=str(tmp_path / "a")).status in (400, 409)
+def test_link_loops_are_errors_but_not_404(client, folder):
+    (folder / "a").symlink_to("b")
+    (folder / "b").symlink_to("a")
+    assert client.get("/v1/files/read", path=str(folder / "a")).status in (400, 409)
 
 
 # ---- delete, mkdir, move
 
-def test_delete_file_and_link(client, tmp_path):
-    (tmp_path / "target").write_bytes(b"x")
-    (tmp_path / "link").symlink_to("target")
-    assert client.delete("/v1/files/delete", path=str(tmp_path / "link")).status == 200
-    assert not (tmp_path / "link").is_symlink() and (tmp_path / "target").exists()
-    assert client.delete("/v1/files/delete", path=str(tmp_path / "target")).status == 200
-    assert not (tmp_path / "target").exists()
+def test_delete_file_and_link(client, folder):
+    (folder / "target").write_bytes(b"x")
+    (folder / "link").symlink_to("target")
+    assert client.delete("/v1/files/delete", path=str(folder / "link")).status == 200
+    assert not (folder / "link").is_symlink() and (folder / "target").exists()
+    assert client.delete("/v1/files/delete", path=str(folder / "target")).status == 200
+    assert not (folder / "target").exists()
 
 
-def test_delete_folder(client, tmp_path):
-    (tmp_path / "d/e").mkdir(parents=True)
-    (tmp_path / "d/e/f").touch()
-    answer = client.delete("/v1/files/delete", path=str(tmp_path / "d"))
-    assert answer.status in (400, 409) and (tmp_path / "d/e/f").exists()
-    assert client.delete("/v1/files/delete", path=str(tmp_path / "d"), recursive=1).status == 200
-    assert not (tmp_path / "d").exists()
+def test_delete_folder(client, folder):
+    (folder / "d/e").mkdir(parents=True)
+    (folder / "d/e/f").touch()
+    answer = client.delete("/v1/files/delete", path=str(folder / "d"))
+    assert answer.status in (400, 409) and (folder / "d/e/f").exists()
+    assert client.delete("/v1/files/delete", path=str(folder / "d"), recursive=1).status == 200
+    assert not (folder / "d").exists()
 
 
-def test_recursive_delete_does_not_follow_links(client, tmp_path):
-    (tmp_path / "precious").mkdir()
-    (tmp_path / "precious/f").touch()
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d/link").symlink_to("../precious")
-    assert client.delete("/v1/files/delete", path=str(tmp_path / "d"), recursive=1).status == 200
-    assert (tmp_path / "precious/f").exists()
-    (tmp_path / "link").symlink_to("precious")
-    assert client.delete("/v1/files/delete", path=str(tmp_path / "link"), recursive=1).status == 200
-    assert (tmp_path / "precious/f").exists()
+def test_recursive_delete_does_not_follow_links(client, folder):
+    (folder / "precious").mkdir()
+    (folder / "precious/f").touch()
+    (folder / "d").mkdir()
+    (folder / "d/link").symlink_to("../precious")
+    assert client.delete("/v1/files/delete", path=str(folder / "d"), recursive=1).status == 200
+    assert (folder / "precious/f").exists()
+    (folder / "link").symlink_to("precious")
+    assert client.delete("/v1/files/delete", path=str(folder / "link"), recursive=1).status == 200
+    assert (folder / "precious/f").exists()
 
 
 def test_the_root_cannot_be_deleted(client):
     answer = client.delete("/v1/files/delete", path="/", recursive=1)
     assert answer.status in (400, 403, 409) and answer.error
-    assert os.path.exists("/etc/passwd")
+    assert client.exec("test -e /etc/passwd").exit["exit_code"] == 0
 
 
-def test_deep_tree_is_deleted(client, tmp_path):
-    (tmp_path / "d").mkdir()
-    folder = os.open(tmp_path / "d", os.O_RDONLY)
-    for _ in range(2200):  # a path longer than the kernel takes in one piece
-        os.mkdir("d", dir_fd=folder)
-        inner = os.open("d", os.O_RDONLY, dir_fd=folder)
-        os.close(folder)
-        folder = inner
-    os.close(folder)
-    assert client.delete("/v1/files/delete", path=str(tmp_path / "d"), recursive=1).status == 200
-    assert not (tmp_path / "d").exists()
+def test_deep_tree_is_deleted(client, folder):
+    def dig():
+        os.mkdir(f"{folder}/d")
+        inner = os.open(f"{folder}/d", os.O_RDONLY)
+        for _ in range(2200):  # a path longer than the kernel takes in one piece
+            os.mkdir("d", dir_fd=inner)
+            deeper = os.open("d", os.O_RDONLY, dir_fd=inner)
+            os.close(inner)
+            inner = deeper
+        os.close(inner)
+
+    client.host.inside(dig)
+    assert client.delete("/v1/files/delete", path=str(folder / "d"), recursive=1).status == 200
+    assert not (folder / "d").exists()
 
 
-def test_mkdir(client, tmp_path):
-    path = str(tmp_path / "a/b/c")
+def test_mkdir(client, folder):
+    path = str(folder / "a/b/c")
     assert client.post("/v1/files/mkdir", path=path).status == 200
-    assert os.path.isdir(path)
+    assert client.host.inside(lambda: os.path.isdir(path))
     assert client.post("/v1/files/mkdir", path=path).status == 200, "already there is fine"
-    (tmp_path / "f").touch()
-    assert client.post("/v1/files/mkdir", path=str(tmp_path / "f")).status in (400, 409)
+    (folder / "f").touch()
+    assert client.post("/v1/files/mkdir", path=str(folder / "f")).status in (400, 409)
 
 
-def test_move(client, tmp_path):
-    (tmp_path / "a").write_bytes(b"x")
-    body = {"from": str(tmp_path / "a"), "to": str(tmp_path / "b")}
+def test_move(client, folder):
+    (folder / "a").write_bytes(b"x")
+    body = {"from": str(folder / "a"), "to": str(folder / "b")}
     assert client.post("/v1/files/move", body).status == 200
-    assert not (tmp_path / "a").exists() and (tmp_path / "b").read_bytes() == b"x"
+    assert not (folder / "a").exists() and (folder / "b").read_bytes() == b"x"
     assert client.post("/v1/files/move", body).status == 404
 
 
-def test_move_replaces_a_file_and_moves_folders(client, tmp_path):
-    (tmp_path / "a").write_bytes(b"new")
-    (tmp_path / "b").write_bytes(b"old")
-    assert client.post("/v1/files/move", {"from": str(tmp_path / "a"), "to": str(tmp_path / "b")}).status == 200
-    assert (tmp_path / "b").read_bytes() == b"new"
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d/f").touch()
-    assert client.post("/v1/files/move", {"from": str(tmp_path / "d"), "to": str(tmp_path / "e")}).status == 200
-    assert (tmp_path / "e/f").exists()
+def test_move_replaces_a_file_and_moves_folders(client, folder):
+    (folder / "a").write_bytes(b"new")
+    (folder / "b").write_bytes(b"old")
+    assert client.post("/v1/files/move", {"from": str(folder / "a"), "to": str(folder / "b")}).status == 200
+    assert (folder / "b").read_bytes() == b"new"
+    (folder / "d").mkdir()
+    (folder / "d/f").touch()
+    assert client.post("/v1/files/move", {"from": str(folder / "d"), "to": str(folder / "e")}).status == 200
+    assert (folder / "e/f").exists()
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"from":"/a"}', b'{"from":1,"to":2}', b'{"from":"","to":"/x"}'])
@@ -500,6 +511,6 @@ def test_permission_problems_are_told(client):
     assert "/proc/sys/kernel/ostype" in answer.error
 
 
-def test_full_disk_is_told(client, tmp_path):
+def test_full_disk_is_told(client, folder):
     answer = client.put("/v1/files/write", b"x" * 100_000, path="/dev/full")
     assert 400 <= answer.status < 600 and answer.error

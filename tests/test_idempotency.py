@@ -7,43 +7,45 @@ import pytest
 from client import Output, parse_events
 from host import wait_until
 
+MODES = ("dedicated", "pool")
+
 
 @pytest.fixture
-def key(tmp_path):
-    return {"Idempotency-Key": str(tmp_path)}
+def key(folder):
+    return {"Idempotency-Key": str(folder)}
 
 
-def test_repeated_after_the_end(client, key, tmp_path):
-    script = f"echo run >> {tmp_path}/runs; echo out; echo err >&2; exit 5"
+def test_repeated_after_the_end(client, key, folder):
+    script = f"echo run >> {folder}/runs; echo out; echo err >&2; exit 5"
     first = client.exec(script, headers=key)
     again = client.exec(script, headers=key)
     assert again.exec_id == first.exec_id
     assert (again.stdout, again.stderr) == ("out\n", "err\n")
     assert again.exit == first.exit
-    assert (tmp_path / "runs").read_text() == "run\n"
+    assert (folder / "runs").read_text() == "run\n"
 
 
-def test_repeated_while_it_runs(client, key, tmp_path):
-    script = f"echo run >> {tmp_path}/runs; echo one; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo two"
+def test_repeated_while_it_runs(client, key, folder):
+    script = f"echo run >> {folder}/runs; echo one; while [ ! -e {folder}/go ]; do sleep 0.05; done; echo two"
     with client.exec_stream(script, headers=key) as first:
         first.until_text("one\n")
         with client.exec_stream(script, headers=key) as second:
             second.until_text("one\n")
             assert second.seen[0]["exec_id"] == first.seen[0]["exec_id"]
-            (tmp_path / "go").touch()
+            (folder / "go").touch()
             assert second.rest().stdout == "one\ntwo\n"
         assert first.rest().stdout == "one\ntwo\n"
-    assert (tmp_path / "runs").read_text() == "run\n"
+    assert (folder / "runs").read_text() == "run\n"
 
 
-def test_taken_up_after_a_lost_connection(client, key, tmp_path):
-    script = f"echo run >> {tmp_path}/runs; echo one; sleep 1; echo two"
+def test_taken_up_after_a_lost_connection(client, key, folder):
+    script = f"echo run >> {folder}/runs; echo one; sleep 1; echo two"
     with client.exec_stream(script, headers=key) as lost:
         lost.until_text("one\n")
     done = client.exec(script, headers=key)
     assert done.stdout == "one\ntwo\n"
     assert done.exit["cause"] == "exited"
-    assert (tmp_path / "runs").read_text() == "run\n"
+    assert (folder / "runs").read_text() == "run\n"
 
 
 def test_same_key_with_another_body(client, key):
@@ -62,23 +64,23 @@ def test_key_of_an_exec_is_not_for_a_process(client, key):
         assert answer.json()["id"].startswith("p-")
 
 
-def test_different_keys_run_twice(client, tmp_path):
+def test_different_keys_run_twice(client, folder):
     for key in ("a", "b"):
-        client.exec(f"echo run >> {tmp_path}/runs", headers={"Idempotency-Key": f"{tmp_path}-{key}"})
-    assert (tmp_path / "runs").read_text() == "run\nrun\n"
+        client.exec(f"echo run >> {folder}/runs", headers={"Idempotency-Key": f"{folder}-{key}"})
+    assert (folder / "runs").read_text() == "run\nrun\n"
 
 
-def test_without_a_key_the_same_request_runs_again(client, tmp_path):
+def test_without_a_key_the_same_request_runs_again(client, folder):
     for _ in range(2):
-        client.exec(f"echo run >> {tmp_path}/runs")
-    assert (tmp_path / "runs").read_text() == "run\nrun\n"
+        client.exec(f"echo run >> {folder}/runs")
+    assert (folder / "runs").read_text() == "run\nrun\n"
 
 
-def test_twenty_at_once_run_once(host, key, tmp_path):
+def test_twenty_at_once_run_once(host, key, folder):
     outputs: list[Output] = []
 
     def attempt():
-        answer = host.client().post("/v1/exec", {"cmd": f"echo run >> {tmp_path}/runs; sleep 0.2; echo out"},
+        answer = host.client().post("/v1/exec", {"cmd": f"echo run >> {folder}/runs; sleep 0.2; echo out"},
                                     headers=key)
         outputs.append(Output(parse_events(answer.body)))
 
@@ -89,20 +91,20 @@ def test_twenty_at_once_run_once(host, key, tmp_path):
         thread.join()
     assert [o.stdout for o in outputs] == ["out\n"] * 20
     assert len({o.exec_id for o in outputs}) == 1
-    assert (tmp_path / "runs").read_text() == "run\n"
+    assert (folder / "runs").read_text() == "run\n"
 
 
-def test_process_start(client, key, tmp_path):
-    script = f"echo run >> {tmp_path}/runs; exec sleep 300"
+def test_process_start(client, key, folder):
+    script = f"echo run >> {folder}/runs; exec sleep 300"
     first = client.spawn(script, headers=key)
-    wait_until((tmp_path / "runs").exists)
+    wait_until((folder / "runs").exists)
     again = client.spawn(script, headers=key)
     assert (again["id"], again["pid"]) == (first["id"], first["pid"])
     assert client.post("/v1/processes", {"cmd": "other"}, headers=key).status == 422
     client.delete(f"/v1/processes/{first['id']}")
     wait_until(lambda: not client.process(first["id"])["running"])
     assert client.spawn(script, headers=key)["id"] == first["id"], "also after its end"
-    assert (tmp_path / "runs").read_text() == "run\n"
+    assert (folder / "runs").read_text() == "run\n"
 
 
 def test_failed_start_is_remembered_too(client, key):

@@ -7,19 +7,36 @@ import pytest
 from websockets.sync.client import connect as ws_connect
 from websockets.sync.server import serve as ws_serve
 
-from inner_server import InnerServer
+from host import wait_until
+from inner_server import listen_inside
 from raw_http import RawConnection, raw_head
+
+MODES = ("dedicated", "pool")
 
 IDLE = 1.0
 HOLD = 3.0  # well over the timeout
 
 
 @pytest.fixture
-def idle_host(start_host):
-    return start_host(flags=["--idle-timeout", "1s"])
+def idle_host(where, start_host, start_pool):
+    """A dedicated host, or one sandbox of a pool host that itself never ends, idle after a second."""
+    if where == "dedicated":
+        return start_host(flags=["--idle-timeout", "1s"])
+    return start_pool().create(paths="root", idle_timeout_secs=1)
+
+
+@pytest.fixture
+def host(idle_host):
+    return idle_host
 
 
 def assert_ends(host):
+    if host.in_pool:
+        wait_until(lambda: host.id not in host.host.listed(), 10, "its eviction")
+        answer = host.client().get("/v1/processes")
+        assert answer.status == 410 and answer.json()["cause"] == "evicted"
+        wait_until(lambda: not host.commands(), 5, "the end of its commands")
+        return
     assert host.wait(10) == 0
     assert [e for e in host.log_entries("stopping") if "idle" in e["reason"]], host.log
     assert not host.processes()
@@ -27,6 +44,9 @@ def assert_ends(host):
 
 def assert_alive_for(host, seconds):
     time.sleep(seconds)
+    if host.in_pool:
+        assert host.id in host.host.listed()
+        return
     assert host.process.poll() is None, host.log
 
 
@@ -36,6 +56,7 @@ def test_quiet_ends_it(idle_host):
     assert time.monotonic() - began > 0.5 * IDLE
 
 
+@pytest.mark.dedicated
 def test_variable_in_seconds(start_host):
     assert_ends(start_host(env={"SBX_IDLE_TIMEOUT": "1"}))
 
@@ -70,42 +91,44 @@ def test_kept_exec_counts(idle_host):
     assert_ends(idle_host)
 
 
-def test_upload_counts(idle_host, tmp_path):
+def test_upload_counts(idle_host):
     with RawConnection(idle_host) as connection:
-        connection.send(raw_head(idle_host, "PUT", f"/v1/files/write?path={tmp_path}/f", "Content-Length: 10"))
+        connection.send(raw_head(idle_host, "PUT", "/v1/files/write?path=/tmp/uploaded-by-this-test", "Content-Length: 10"))
         connection.send(b"12345")
         assert_alive_for(idle_host, HOLD)
         connection.send(b"67890")
         assert connection.answer().status == 200
-    assert (tmp_path / "f").read_bytes() == b"1234567890"
+        assert idle_host.client().exec("cat /tmp/uploaded-by-this-test; rm /tmp/uploaded-by-this-test").stdout == "1234567890"
     assert_ends(idle_host)
 
 
-def test_open_stream_counts(idle_host, tmp_path):
-    with idle_host.client().stream("GET", "/v1/files/watch", query={"path": str(tmp_path)}):
+def test_open_stream_counts(idle_host):
+    with idle_host.client().stream("GET", "/v1/files/watch", query={"path": "/tmp"}):
         assert_alive_for(idle_host, HOLD)
     assert_ends(idle_host)
 
 
-def test_proxied_request_counts(idle_host):
+def test_proxied_request_counts(idle_host, inner_server):
     def slow(_, connection):
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         time.sleep(HOLD)
         connection.sendall(b"end")
 
-    with InnerServer(slow, takes_socket=True) as server:
+    with inner_server(slow, takes_socket=True) as server:
         assert idle_host.client().get(f"/v1/proxy/{server.port}/").body == b"end"
     assert_ends(idle_host)
 
 
-def test_websocket_counts(idle_host):
+def test_websocket_counts(idle_host, where):
+    listener, port = listen_inside(idle_host, where)
+
     def handler(connection):
         for message in connection:
             connection.send(message)
 
-    with ws_serve(handler, "127.0.0.1", 0) as server:
+    with ws_serve(handler, sock=listener) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"ws://127.0.0.1:{idle_host.port}/v1/proxy/{server.socket.getsockname()[1]}/"
+        url = f"ws://127.0.0.1:{idle_host.port}" + idle_host.route(f"/v1/proxy/{port}/")
         with ws_connect(url, additional_headers={"X-Sandbox-Token": idle_host.token}, proxy=None) as connection:
             assert_alive_for(idle_host, HOLD)
             connection.send("still here")
@@ -120,10 +143,12 @@ def test_idle_keep_alive_connection_does_not_count(idle_host):
     assert_ends(idle_host)
 
 
+@pytest.mark.dedicated
 def test_without_a_timeout_it_stays(own_host):
     assert_alive_for(own_host, HOLD)
 
 
+@pytest.mark.dedicated
 def test_strangers_do_not_keep_it_alive(idle_host):
     """Requests without the token, and connections that say nothing, are no activity."""
     silent = RawConnection(idle_host)

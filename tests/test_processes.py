@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-from host import descendants, gone, is_running, process_state, wait_until
+from host import descendants, is_running, process_state, wait_until
+
+MODES = ("dedicated", "pool")
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def finished(client, process_id):
 
 def test_start_answer(client, sleeper):
     assert re.fullmatch(r"p-[0-9a-f]{16}", sleeper["id"])
-    assert is_running(sleeper["pid"])
+    assert client.host.is_running(sleeper["pid"])
     assert sleeper["cmd"] == ["sleep", "300"]
 
 
@@ -53,10 +55,10 @@ def test_cmd_is_listed_as_it_was_sent(client):
     assert client.process(process["id"])["cmd"] == "echo a | cat"
 
 
-def test_env_and_cwd(client, tmp_path):
-    process = client.spawn("echo $A; pwd -P", env={"A": 5}, cwd=str(tmp_path))
+def test_env_and_cwd(client, folder):
+    process = client.spawn("echo $A; pwd -P", env={"A": 5}, cwd=str(folder))
     finished(client, process["id"])
-    assert client.output(f"/v1/processes/{process['id']}").stdout == f"5\n{tmp_path.resolve()}\n"
+    assert client.output(f"/v1/processes/{process['id']}").stdout == f"5\n{folder.resolve()}\n"
 
 
 # ---- kill
@@ -65,7 +67,7 @@ def test_kill_by_id(client, sleeper):
     answer = client.delete(f"/v1/processes/{sleeper['id']}")
     assert answer.status == 200
     assert answer.json() == {"id": sleeper["id"], "killed": True}
-    gone(sleeper["pid"])
+    client.host.gone(sleeper["pid"])
     assert finished(client, sleeper["id"])["cause"] == "killed"
 
 
@@ -85,7 +87,7 @@ def test_kill_by_pid(client, sleeper):
     answer = client.delete(f"/v1/processes/{sleeper['pid']}")
     assert answer.status == 200
     assert answer.json() == {"id": sleeper["id"], "killed": True}
-    gone(sleeper["pid"])
+    client.host.gone(sleeper["pid"])
 
 
 def test_foreign_pids_are_never_touched(client):
@@ -120,17 +122,17 @@ def test_kill_of_a_deaf_process(client):
     wait_until(lambda: client.output(path).stdout == "deaf\n")
     began = time.monotonic()
     assert client.delete(path).json()["killed"] is True
-    gone(process["pid"], 5)
+    client.host.gone(process["pid"], 5)
     assert time.monotonic() - began > 1, "it had time to clean up"
 
 
-def test_kill_gives_time_to_clean_up(client, tmp_path):
-    process = client.spawn(f"trap 'touch {tmp_path}/clean; exit 0' TERM; echo up; while :; do sleep 0.05; done")
+def test_kill_gives_time_to_clean_up(client, folder):
+    process = client.spawn(f"trap 'touch {folder}/clean; exit 0' TERM; echo up; while :; do sleep 0.05; done")
     path = f"/v1/processes/{process['id']}"
     wait_until(lambda: client.output(path).stdout == "up\n")
     client.delete(path)
-    gone(process["pid"])
-    assert (tmp_path / "clean").exists()
+    client.host.gone(process["pid"])
+    assert (folder / "clean").exists()
 
 
 # ---- output, stdin, signals
@@ -166,13 +168,13 @@ def test_stdin_end_alone(client):
     assert client.output(path, follow=1).stdout == "end\n"
 
 
-def test_stdin_of_many_bytes(client, tmp_path):
-    process = client.spawn(f"cat > {tmp_path}/copy; echo end")
+def test_stdin_of_many_bytes(client, folder):
+    process = client.spawn(f"cat > {folder}/copy; echo end")
     path = f"/v1/processes/{process['id']}"
     data = os.urandom(5_000_000)
     assert client.post(path + "/stdin", data, eof=1).status in (200, 204)
     client.output(path, follow=1)
-    assert (tmp_path / "copy").read_bytes() == data
+    assert (folder / "copy").read_bytes() == data
 
 
 def test_stdin_after_the_end(client):
@@ -207,7 +209,7 @@ def test_bad_signals(client, sleeper, body):
     answer = client.post(f"/v1/processes/{sleeper['id']}/signal", body)
     assert answer.status == 400
     assert answer.error
-    assert is_running(sleeper["pid"])
+    assert client.host.is_running(sleeper["pid"])
 
 
 def test_signal_after_the_end(client):
@@ -218,14 +220,15 @@ def test_signal_after_the_end(client):
 
 # ---- lifetimes
 
-def test_daemon_that_forks_twice_survives_and_is_reaped(own_host, tmp_path):
+def test_daemon_that_forks_twice_survives_and_is_reaped(own_host, own_folder):
+    folder = own_folder
     client = own_host.client()
-    client.spawn(f"sh -c '(setsid sh -c \"echo \\$\\$ > {tmp_path}/pid; exec sleep 2\" &)'; exit 0")
-    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
-    pid = int((tmp_path / "pid").read_text())
+    client.spawn(f"sh -c '(setsid sh -c \"echo \\$\\$ > {folder}/pid; exec sleep 2\" &)'; exit 0")
+    wait_until(lambda: (folder / "pid").exists() and (folder / "pid").read_text())
+    pid = int((folder / "pid").read_text())
     time.sleep(0.5)
-    assert is_running(pid), "its starter's end does not end it"
-    wait_until(lambda: process_state(pid) is None, 10, "the reaping of the daemon")
+    assert own_host.is_running(pid), "its starter's end does not end it"
+    wait_until(lambda: own_host.process_state(pid) is None, 10, "the reaping of the daemon")
 
 
 @pytest.mark.slow
@@ -252,4 +255,4 @@ def test_running_ones_are_never_dropped_and_finished_ones_are_bounded(own_host):
 def test_foreground_commands_are_not_listed(client):
     with client.exec_stream("exec sleep 300") as stream:
         pid = stream.next("start")["pid"]
-        assert pid not in [p["pid"] for p in client.get("/v1/processes").json()]
+        assert pid not in [p["pid"] for p in client.get("/v1/processes").json() if p["running"]]

@@ -12,13 +12,15 @@ from websockets.sync.client import connect as ws_connect
 from websockets.sync.server import serve as ws_serve
 
 from host import wait_until
-from inner_server import InnerServer, answer
+from inner_server import answer, listen_inside
 from raw_http import RawConnection, raw_head
+
+MODES = ("dedicated", "pool", "pool-none")
 
 
 @pytest.fixture
-def inner():
-    with InnerServer() as server:
+def inner(inner_server):
+    with inner_server() as server:
         yield server
 
 
@@ -122,74 +124,74 @@ def test_expect_continue_through_the_proxy(host, inner):
 
 # ---- answers
 
-def test_answer_headers_and_status(client):
+def test_answer_headers_and_status(inner_server, client):
     raw = (b"HTTP/1.1 418 I'm a teapot\r\nContent-Length: 3\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n"
            b"Connection: close, X-Hop\r\nX-Hop: 1\r\nX-Kept: 1\r\n\r\nabc")
-    with InnerServer(lambda _: raw) as server:
+    with inner_server(lambda _: raw) as server:
         got = client.get(proxy(server.port))
     assert got.status == 418 and got.body == b"abc"
     assert got.headers.get_all("Set-Cookie") == ["a=1", "b=2"]
     assert got.headers["X-Kept"] == "1" and got.headers["X-Hop"] is None
 
 
-def test_chunked_answer_with_trailers(host):
+def test_chunked_answer_with_trailers(inner_server, host):
     raw = (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
            b"3\r\nabc\r\n4;ext=1\r\ndefg\r\n0\r\nX-Sum: 7\r\n\r\n")
-    with InnerServer(lambda _: raw) as server, RawConnection(host) as connection:
+    with inner_server(lambda _: raw) as server, RawConnection(host) as connection:
         connection.send(raw_head(host, "GET", proxy(server.port), "TE: trailers"))
         got = connection.answer()
         assert got.body == b"abcdefg"
         assert connection.trailers == [("X-Sum", "7")]
 
 
-def test_answer_until_close(client):
+def test_answer_until_close(inner_server, client):
     def respond(_, connection):
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nuntil the end")
 
-    with InnerServer(respond, takes_socket=True) as server:
+    with inner_server(respond, takes_socket=True) as server:
         assert client.get(proxy(server.port)).body == b"until the end"
 
 
-def test_big_answer(client):
+def test_big_answer(inner_server, client):
     data = os.urandom(20 << 20)
-    with InnerServer(lambda _: answer(data)) as server:
+    with inner_server(lambda _: answer(data)) as server:
         assert client.get(proxy(server.port)).body == data
 
 
 @pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
-def test_answers_without_body(host, status):
+def test_answers_without_body(inner_server, host, status):
     raw = f"HTTP/1.1 {status}\r\nETag: x\r\n\r\n".encode()
-    with InnerServer(lambda _: raw) as server:
+    with inner_server(lambda _: raw) as server:
         client = host.client(keep=True)
         for _ in range(2):
             got = client.get(proxy(server.port))
             assert got.status == int(status[:3]) and got.body == b"" and got.headers["ETag"] == "x"
 
 
-def test_interim_answers_are_no_answers(client):
+def test_interim_answers_are_no_answers(inner_server, client):
     raw = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + answer(b"final")
-    with InnerServer(lambda _: raw) as server:
+    with inner_server(lambda _: raw) as server:
         assert client.get(proxy(server.port)).body == b"final"
 
 
-def test_answer_that_breaks_off_is_seen_as_broken(host):
+def test_answer_that_breaks_off_is_seen_as_broken(inner_server, host):
     def respond(_, connection):
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this")
 
-    with InnerServer(respond, takes_socket=True) as server, RawConnection(host) as connection:
+    with inner_server(respond, takes_socket=True) as server, RawConnection(host) as connection:
         connection.send(raw_head(host, "GET", proxy(server.port)))
         with pytest.raises(EOFError):
             connection.answer()
 
 
-def test_server_sent_events_are_not_held_back(client):
+def test_server_sent_events_are_not_held_back(inner_server, client):
     def respond(_, connection):
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
         for number in range(5):
             connection.sendall(f"data: {number}\n\n".encode())
             time.sleep(0.2)
 
-    with InnerServer(respond, takes_socket=True) as server:
+    with inner_server(respond, takes_socket=True) as server:
         stream = client.stream("GET", proxy(server.port))
         arrived = []
         while line := stream.response.readline():
@@ -199,14 +201,14 @@ def test_server_sent_events_are_not_held_back(client):
         assert arrived[-1] - arrived[0] > 0.5, "one by one, not all at the end"
 
 
-def test_client_that_leaves_closes_the_inner_connection(client):
+def test_client_that_leaves_closes_the_inner_connection(inner_server, client):
     def respond(_, connection):
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
             connection.sendall(b"tick\n")
             time.sleep(0.05)
 
-    with InnerServer(respond, takes_socket=True) as server:
+    with inner_server(respond, takes_socket=True) as server:
         with client.stream("GET", proxy(server.port)) as stream:
             stream.response.readline()
         assert server.closed.wait(5)
@@ -262,9 +264,9 @@ def test_upgrade_that_is_declined_does_not_splice(host, inner):
     assert len(inner.requests) == 1 and host.token.encode() not in inner.received
 
 
-def test_upgrade_that_nobody_asked_for_is_refused(host):
+def test_upgrade_that_nobody_asked_for_is_refused(inner_server, host):
     raw = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: evil\r\n\r\n"
-    with InnerServer(lambda _: raw) as server, RawConnection(host) as connection:
+    with inner_server(lambda _: raw) as server, RawConnection(host) as connection:
         connection.send(raw_head(host, "GET", proxy(server.port)))
         assert connection.answer().status == 502
         connection.send(raw_head(host, "GET", "/health"))
@@ -284,10 +286,10 @@ def test_body_bytes_are_not_requests(host, inner):
     assert len(inner.requests) == 1 and inner.requests[0].body == smuggled
 
 
-def test_surplus_of_an_answer_is_dropped(host):
+def test_surplus_of_an_answer_is_dropped(inner_server, host):
     """An inner server cannot put an answer of its own before the answer to our next request."""
     raw = answer(b"ok") + answer(b"injected")
-    with InnerServer(lambda _: raw) as server:
+    with inner_server(lambda _: raw) as server:
         client = host.client(keep=True)
         assert client.get(proxy(server.port)).body == b"ok"
         assert client.get("/health").json()["status"] == "ok"
@@ -303,11 +305,11 @@ AMBIGUOUS = {
 
 
 @pytest.mark.parametrize("raw", AMBIGUOUS.values(), ids=AMBIGUOUS.keys())
-def test_ambiguous_answers_are_refused(client, raw):
+def test_ambiguous_answers_are_refused(inner_server, client, raw):
     def respond(_, connection):
         connection.sendall(raw)
 
-    with InnerServer(respond, takes_socket=True) as server:
+    with inner_server(respond, takes_socket=True) as server:
         got = client.get(proxy(server.port))
         assert got.status == 502 and got.error
 
@@ -327,8 +329,8 @@ def test_nothing_listens(client):
     assert str(port) in got.error
 
 
-def test_inner_server_that_hangs_up(client):
-    with InnerServer(lambda request, connection: None, takes_socket=True) as server:
+def test_inner_server_that_hangs_up(inner_server, client):
+    with inner_server(lambda request, connection: None, takes_socket=True) as server:
         got = client.get(proxy(server.port))
         assert got.status == 502 and got.error
 
@@ -338,6 +340,7 @@ def test_bad_ports(client, port):
     assert client.get(f"/v1/proxy/{port}/").status in (400, 404)
 
 
+@pytest.mark.dedicated
 def test_the_hosts_own_port_is_refused(host, client):
     """It would be a loop."""
     assert client.get(proxy(host.port, "/health")).status == 403
@@ -349,16 +352,18 @@ def test_needs_the_token(host, inner):
     assert inner.requests == []
 
 
-def test_ipv6_only_server(client):
-    with InnerServer(family=socket.AF_INET6) as server:
+def test_ipv6_only_server(inner_server, client):
+    with inner_server(family=socket.AF_INET6) as server:
         assert client.get(proxy(server.port)).status == 200
 
 
-def test_server_started_by_a_command(client, tmp_path):
-    (tmp_path / "file.txt").write_text("served")
+def test_server_started_by_a_command(where, client, folder):
+    if where == "pool":
+        pytest.skip("binding TCP is denied in the host's network; pool/test_pool_proxy.py has the way by a socket")
+    (folder / "file.txt").write_text("served")
     port = unused_port()
     process = client.spawn(["/usr/bin/python3", "-m", "http.server", str(port), "--bind", "127.0.0.1"],
-                           cwd=str(tmp_path))
+                           cwd=str(folder))
     wait_until(lambda: client.get(proxy(port)).status == 200)
     assert client.get(proxy(port, "/file.txt")).body == b"served"
     client.delete(f"/v1/processes/{process['id']}")
@@ -367,24 +372,24 @@ def test_server_started_by_a_command(client, tmp_path):
 # ---- WebSocket
 
 @pytest.fixture
-def ws_server():
+def ws_server(host, where):
     headers = []
+    listener, port = listen_inside(host, where)
 
     def handler(connection):
         headers.append(list(connection.request.headers.raw_items()))
         for message in connection:
             connection.send(message)
 
-    with ws_serve(handler, "127.0.0.1", 0, max_size=None) as server:
+    with ws_serve(handler, sock=listener, max_size=None) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        server.seen_headers = headers
+        server.seen_headers, server.port_of_proxy = headers, port
         yield server
         server.shutdown()
 
 
 def ws_url(host, server, path="/ws"):
-    port = server.socket.getsockname()[1]
-    return f"ws://{host.address}:{host.port}" + proxy(port, path)
+    return f"ws://{host.address}:{host.port}" + host.route(proxy(server.port_of_proxy, path))
 
 
 def test_websocket(host, ws_server):

@@ -7,6 +7,8 @@ import tarfile
 
 import pytest
 
+MODES = ("dedicated", "pool")
+
 
 def get_tar(client, path):
     answer = client.get("/v1/files/tar", path=str(path))
@@ -33,8 +35,8 @@ def put_tar(client, path, data):
 
 
 @pytest.fixture
-def tree(tmp_path):
-    source = tmp_path / "source"
+def tree(folder):
+    source = folder / "source"
     (source / "sub/deep").mkdir(parents=True)
     (source / "empty").mkdir()
     (source / "file").write_bytes(os.urandom(100_000))
@@ -47,7 +49,12 @@ def tree(tmp_path):
     return source
 
 
-def snapshot(folder):
+def snapshot(host, folder):
+    """What is below a folder: kinds, modes and contents."""
+    return host.inside(lambda: walk(str(folder)))
+
+
+def walk(folder):
     found = {}
     for root, folders, files in os.walk(folder):
         for name in [*folders, *files]:
@@ -68,49 +75,49 @@ def test_out(client, tree):
     assert answer.headers["Content-Type"] == "application/x-tar"
     with tarfile.open(fileobj=io.BytesIO(answer.body)) as tar:
         names = {m.name.removeprefix("./").rstrip("/") for m in tar.getmembers()} - {"", "."}
-        assert names == set(snapshot(tree))
+        assert names == set(snapshot(client.host, tree))
         assert not any(m.name.startswith("/") for m in tar.getmembers())
         script = next(m for m in tar.getmembers() if m.name.endswith("sub/script"))
         assert script.mode & 0o777 == 0o755
 
 
-def test_out_and_in_again(client, tree, tmp_path):
+def test_out_and_in_again(client, tree, folder):
     data = get_tar(client, tree).body
-    assert put_tar(client, tmp_path / "copy", data).status == 200
-    assert snapshot(tmp_path / "copy") == snapshot(tree)
+    assert put_tar(client, folder / "copy", data).status == 200
+    assert snapshot(client.host, folder / "copy") == snapshot(client.host, tree)
 
 
-def test_system_tar_reads_it(client, tree, tmp_path):
-    (tmp_path / "a.tar").write_bytes(get_tar(client, tree).body)
-    done = client.exec(f"mkdir out && tar xf a.tar -C out && diff -r --no-dereference out {tree}", cwd=str(tmp_path))
+def test_system_tar_reads_it(client, tree, folder):
+    (folder / "a.tar").write_bytes(get_tar(client, tree).body)
+    done = client.exec(f"mkdir out && tar xf a.tar -C out && diff -r --no-dereference out {tree}", cwd=str(folder))
     assert done.exit["exit_code"] == 0, done.stderr
 
 
 @pytest.mark.parametrize("format", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_formats(client, tmp_path, format):
+def test_formats(client, folder, format):
     name = "folder/" + "n" * 80 if format == tarfile.USTAR_FORMAT else "folder/" + "n" * 150
     data = archive((name, b"content", {"mode": 0o640}), format=format)
-    assert put_tar(client, tmp_path / "d", data).status == 200
-    assert (tmp_path / "d" / name).read_bytes() == b"content"
-    assert stat.S_IMODE((tmp_path / "d" / name).stat().st_mode) == 0o640
+    assert put_tar(client, folder / "d", data).status == 200
+    assert (folder / "d" / name).read_bytes() == b"content"
+    assert stat.S_IMODE((folder / "d" / name).stat().st_mode) == 0o640
 
 
-def test_in_over_existing_files(client, tmp_path):
-    (tmp_path / "f").write_bytes(b"old and longer")
-    assert put_tar(client, tmp_path, archive(("f", b"new", {}), ("g/h", b"x", {}))).status == 200
-    assert (tmp_path / "f").read_bytes() == b"new" and (tmp_path / "g/h").read_bytes() == b"x"
+def test_in_over_existing_files(client, folder):
+    (folder / "f").write_bytes(b"old and longer")
+    assert put_tar(client, folder, archive(("f", b"new", {}), ("g/h", b"x", {}))).status == 200
+    assert (folder / "f").read_bytes() == b"new" and (folder / "g/h").read_bytes() == b"x"
 
 
-def test_big_member(client, tmp_path):
+def test_big_member(client, folder):
     data = os.urandom(20 << 20)
-    assert put_tar(client, tmp_path / "d", archive(("f", data, {}))).status == 200
-    assert (tmp_path / "d/f").read_bytes() == data
+    assert put_tar(client, folder / "d", archive(("f", data, {}))).status == 200
+    assert (folder / "d/f").read_bytes() == data
 
 
-def test_hard_links_inside(client, tmp_path):
+def test_hard_links_inside(client, folder):
     data = archive(("a", b"x", {}), ("b", None, {"type": tarfile.LNKTYPE, "linkname": "a"}))
-    assert put_tar(client, tmp_path / "d", data).status == 200
-    assert (tmp_path / "d/b").read_bytes() == b"x"
+    assert put_tar(client, folder / "d", data).status == 200
+    assert (folder / "d/b").read_bytes() == b"x"
 
 
 LINK = {"type": tarfile.SYMTYPE}
@@ -134,8 +141,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("members", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_archives_stay_inside(client, tmp_path, members):
-    outside, inside = tmp_path / "outside", tmp_path / "inside"
+def test_hostile_archives_stay_inside(client, folder, members):
+    outside, inside, host = folder / "outside", folder / "inside", client.host
     outside.mkdir(mode=0o755)
     inside.mkdir()
     (outside / "victim").write_bytes(b"precious")
@@ -146,45 +153,50 @@ def test_hostile_archives_stay_inside(client, tmp_path, members):
     data = archive(*[(fill(n), d, {k: fill(v) for k, v in c.items()}) for n, d, c in members])
     answer = put_tar(client, inside, data)
     assert answer.status in (200, 400, 409), answer.body
-    assert sorted(os.listdir(tmp_path)) == ["inside", "outside"]
-    assert os.listdir(outside) == ["victim"]
+    assert host.inside(lambda: sorted(os.listdir(str(folder)))) == ["inside", "outside"]
+    assert host.inside(lambda: os.listdir(str(outside))) == ["victim"]
     assert (outside / "victim").read_bytes() == b"precious"
     assert stat.S_IMODE(outside.stat().st_mode) == 0o755
-    assert not any(stat.S_ISCHR(os.lstat(inside / n).st_mode) for n in os.listdir(inside))
+    assert not host.inside(lambda: [n for n in os.listdir(str(inside)) if stat.S_ISCHR(os.lstat(f"{inside}/{n}").st_mode)])
 
 
 @pytest.mark.parametrize("data", [b"not a tar at all" * 100, b"\x1f\x8b" + b"\0" * 600])
-def test_garbage(client, tmp_path, data):
-    answer = put_tar(client, tmp_path / "d", data)
+def test_garbage(client, folder, data):
+    answer = put_tar(client, folder / "d", data)
     assert answer.status == 400 and answer.error
 
 
-def test_cut_off_archive(client, tmp_path):
+def test_cut_off_archive(client, folder):
     data = archive(("f", b"x" * 100_000, {}))
-    answer = put_tar(client, tmp_path / "d", data[:50_000])
+    answer = put_tar(client, folder / "d", data[:50_000])
     assert answer.status == 400 and answer.error
-    assert not (tmp_path / "d/f").exists(), "half a file is not left behind under its name"
+    assert not (folder / "d/f").exists(), "half a file is not left behind under its name"
 
 
-def test_tar_of_a_file_or_nothing(client, tmp_path):
-    (tmp_path / "f").touch()
-    assert client.get("/v1/files/tar", path=str(tmp_path / "f")).status in (400, 409)
-    assert client.get("/v1/files/tar", path=str(tmp_path / "missing")).status == 404
+def test_tar_of_a_file_or_nothing(client, folder):
+    (folder / "f").touch()
+    assert client.get("/v1/files/tar", path=str(folder / "f")).status in (400, 409)
+    assert client.get("/v1/files/tar", path=str(folder / "missing")).status == 404
 
 
-def test_special_files_do_not_block(client, tmp_path):
-    (tmp_path / "d").mkdir()
-    os.mkfifo(tmp_path / "d/fifo")
-    (tmp_path / "d/f").write_bytes(b"x")
-    with tarfile.open(fileobj=io.BytesIO(get_tar(client, tmp_path / "d").body)) as tar:
+def test_special_files_do_not_block(client, folder):
+    (folder / "d").mkdir()
+    client.host.inside(lambda: os.mkfifo(str(folder / "d/fifo")))
+    (folder / "d/f").write_bytes(b"x")
+    with tarfile.open(fileobj=io.BytesIO(get_tar(client, folder / "d").body)) as tar:
         assert any(m.name.removeprefix("./") == "f" for m in tar.getmembers())
 
 
 @pytest.mark.slow
-def test_many_files(client, tmp_path):
-    (tmp_path / "d").mkdir()
-    for n in range(5000):
-        (tmp_path / "d" / f"{n}").write_bytes(b"%d" % n)
-    data = get_tar(client, tmp_path / "d").body
-    assert put_tar(client, tmp_path / "e", data).status == 200
-    assert snapshot(tmp_path / "e") == snapshot(tmp_path / "d")
+def test_many_files(client, folder):
+    (folder / "d").mkdir()
+
+    def fill():
+        for n in range(5000):
+            with open(f"{folder}/d/{n}", "w") as f:
+                f.write(str(n))
+
+    client.host.inside(fill)
+    data = get_tar(client, folder / "d").body
+    assert put_tar(client, folder / "e", data).status == 200
+    assert snapshot(client.host, folder / "e") == snapshot(client.host, folder / "d")

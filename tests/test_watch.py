@@ -7,6 +7,8 @@ import pytest
 
 from host import wait_until
 
+MODES = ("dedicated", "pool")
+
 
 @contextlib.contextmanager
 def watching(client, path, **query):
@@ -27,50 +29,50 @@ def expect(stream, kind, path):
     raise AssertionError(f"no {kind} of {path} in {stream.seen}")
 
 
-def test_created_modified_deleted(client, tmp_path):
-    with watching(client, tmp_path) as stream:
-        (tmp_path / "f").write_bytes(b"x")
-        expect(stream, "created", tmp_path / "f")
-        expect(stream, "modified", tmp_path / "f")
-        (tmp_path / "f").unlink()
-        expect(stream, "deleted", tmp_path / "f")
+def test_created_modified_deleted(client, folder):
+    with watching(client, folder) as stream:
+        (folder / "f").write_bytes(b"x")
+        expect(stream, "created", folder / "f")
+        expect(stream, "modified", folder / "f")
+        (folder / "f").unlink()
+        expect(stream, "deleted", folder / "f")
 
 
-def test_moved(client, tmp_path):
-    (tmp_path / "a").touch()
-    with watching(client, tmp_path) as stream:
-        os.rename(tmp_path / "a", tmp_path / "b")
-        event = expect(stream, "moved", tmp_path / "b")
-        assert event["from"] == str(tmp_path / "a")
+def test_moved(client, folder):
+    (folder / "a").touch()
+    with watching(client, folder) as stream:
+        (folder / "a").rename(str(folder / "b"))
+        event = expect(stream, "moved", folder / "b")
+        assert event["from"] == str(folder / "a")
 
 
-def test_moved_in_and_out(client, tmp_path):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "f").touch()
-    with watching(client, tmp_path / "in") as stream:
-        os.rename(tmp_path / "f", tmp_path / "in/f")
-        expect(stream, "created", tmp_path / "in/f")
-        os.rename(tmp_path / "in/f", tmp_path / "g")
-        expect(stream, "deleted", tmp_path / "in/f")
+def test_moved_in_and_out(client, folder):
+    (folder / "in").mkdir()
+    (folder / "f").touch()
+    with watching(client, folder / "in") as stream:
+        (folder / "f").rename(str(folder / "in/f"))
+        expect(stream, "created", folder / "in/f")
+        (folder / "in/f").rename(str(folder / "g"))
+        expect(stream, "deleted", folder / "in/f")
 
 
-def test_recursive_sees_new_folders(client, tmp_path):
-    (tmp_path / "old").mkdir()
-    with watching(client, tmp_path, recursive=1) as stream:
-        (tmp_path / "old/f").touch()
-        expect(stream, "created", tmp_path / "old/f")
-        (tmp_path / "new").mkdir()
-        expect(stream, "created", tmp_path / "new")
-        (tmp_path / "new/f").touch()
-        expect(stream, "created", tmp_path / "new/f")
+def test_recursive_sees_new_folders(client, folder):
+    (folder / "old").mkdir()
+    with watching(client, folder, recursive=1) as stream:
+        (folder / "old/f").touch()
+        expect(stream, "created", folder / "old/f")
+        (folder / "new").mkdir()
+        expect(stream, "created", folder / "new")
+        (folder / "new/f").touch()
+        expect(stream, "created", folder / "new/f")
 
 
-def test_recursive_misses_nothing_in_folders_made_at_once(client, tmp_path):
+def test_recursive_misses_nothing_in_folders_made_at_once(client, folder):
     """Files that are there before the watch on their new folder is."""
-    with watching(client, tmp_path, recursive=1) as stream:
-        os.makedirs(tmp_path / "a/b/c")
-        (tmp_path / "a/b/c/f").touch()
-        wanted = {str(tmp_path / p) for p in ("a", "a/b", "a/b/c", "a/b/c/f")}
+    with watching(client, folder, recursive=1) as stream:
+        (folder / "a/b/c").mkdir(parents=True)
+        (folder / "a/b/c/f").touch()
+        wanted = {str(folder / p) for p in ("a", "a/b", "a/b/c", "a/b/c/f")}
         for event in stream.events():
             wanted.discard(event["path"])
             if not wanted:
@@ -78,37 +80,37 @@ def test_recursive_misses_nothing_in_folders_made_at_once(client, tmp_path):
         assert not wanted
 
 
-def test_not_recursive_stays_on_its_level(client, tmp_path):
-    (tmp_path / "d").mkdir()
-    with watching(client, tmp_path) as stream:
-        (tmp_path / "d/f").touch()
-        (tmp_path / "last").touch()
-        expect(stream, "created", tmp_path / "last")
-        assert not [e for e in stream.seen if e["path"] == str(tmp_path / "d/f")]
+def test_not_recursive_stays_on_its_level(client, folder):
+    (folder / "d").mkdir()
+    with watching(client, folder) as stream:
+        (folder / "d/f").touch()
+        (folder / "last").touch()
+        expect(stream, "created", folder / "last")
+        assert not [e for e in stream.seen if e["path"] == str(folder / "d/f")]
 
 
-def test_changes_by_commands_and_by_the_file_api(client, tmp_path):
-    with watching(client, tmp_path) as stream:
-        client.exec(f"echo x > {tmp_path}/by-command")
-        expect(stream, "created", tmp_path / "by-command")
-        client.put("/v1/files/write", b"x", path=str(tmp_path / "by-api"))
-        expect(stream, "created", tmp_path / "by-api")
+def test_changes_by_commands_and_by_the_file_api(client, folder):
+    with watching(client, folder) as stream:
+        client.exec(f"echo x > {folder}/by-command")
+        expect(stream, "created", folder / "by-command")
+        client.put("/v1/files/write", b"x", path=str(folder / "by-api"))
+        expect(stream, "created", folder / "by-api")
 
 
-def test_watch_of_one_file(client, tmp_path):
-    (tmp_path / "f").touch()
-    with watching(client, tmp_path / "f") as stream:
-        (tmp_path / "f").write_bytes(b"x")
-        expect(stream, "modified", tmp_path / "f")
+def test_watch_of_one_file(client, folder):
+    (folder / "f").touch()
+    with watching(client, folder / "f") as stream:
+        (folder / "f").write_bytes(b"x")
+        expect(stream, "modified", folder / "f")
 
 
-def test_missing_path(client, tmp_path):
-    assert client.get("/v1/files/watch", path=str(tmp_path / "missing")).status == 404
+def test_missing_path(client, folder):
+    assert client.get("/v1/files/watch", path=str(folder / "missing")).status == 404
 
 
-def test_a_flood_is_not_lost_silently(client, tmp_path):
-    with watching(client, tmp_path) as stream:
-        client.exec("for i in $(seq 300); do : > f$i; done", cwd=str(tmp_path))
+def test_a_flood_is_not_lost_silently(client, folder):
+    with watching(client, folder) as stream:
+        client.exec("for i in $(seq 300); do : > f$i; done", cwd=str(folder))
         seen = set()
         for event in stream.events():
             seen.add(event["path"])
@@ -117,35 +119,35 @@ def test_a_flood_is_not_lost_silently(client, tmp_path):
         assert len(seen) >= 300
 
 
-def test_watchers_are_released(own_host, tmp_path):
+def test_watchers_are_released(own_host, own_folder):
     client = own_host.client()
     before = len(os.listdir(f"/proc/{own_host.pid}/fd"))
     for _ in range(20):
-        with watching(client, tmp_path):
+        with watching(client, own_folder):
             pass
     wait_until(lambda: len(os.listdir(f"/proc/{own_host.pid}/fd")) <= before + 2, what="closed descriptors")
 
 
 @pytest.mark.slow
-def test_a_quiet_watch_is_kept_alive(client, tmp_path):
-    with client.stream("GET", "/v1/files/watch", query={"path": str(tmp_path)}, timeout=30) as stream:
+def test_a_quiet_watch_is_kept_alive(client, folder):
+    with client.stream("GET", "/v1/files/watch", query={"path": str(folder)}, timeout=30) as stream:
         assert b"ready" in stream.response.readline()
         assert b"ping" in stream.response.readline()
 
 
-def test_the_end_of_the_folder_ends_the_watch(client, tmp_path):
-    (tmp_path / "d").mkdir()
-    with watching(client, tmp_path / "d") as stream:
-        (tmp_path / "d").rmdir()
+def test_the_end_of_the_folder_ends_the_watch(client, folder):
+    (folder / "d").mkdir()
+    with watching(client, folder / "d") as stream:
+        (folder / "d").rmdir()
         for _ in stream.events():
             pass  # would time out if the answer did not end
 
 
-def test_overwriting_through_the_api_is_a_modification(client, tmp_path):
-    (tmp_path / "f").write_bytes(b"old")
-    with watching(client, tmp_path) as stream:
-        client.put("/v1/files/write", b"new", path=str(tmp_path / "f"))
-        (tmp_path / "last").touch()
-        expect(stream, "created", tmp_path / "last")
-        assert {e["path"] for e in stream.seen} == {str(tmp_path / "f"), str(tmp_path / "last")}, "no temporary names"
+def test_overwriting_through_the_api_is_a_modification(client, folder):
+    (folder / "f").write_bytes(b"old")
+    with watching(client, folder) as stream:
+        client.put("/v1/files/write", b"new", path=str(folder / "f"))
+        (folder / "last").touch()
+        expect(stream, "created", folder / "last")
+        assert {e["path"] for e in stream.seen} == {str(folder / "f"), str(folder / "last")}, "no temporary names"
         assert stream.seen[0]["event"] == "modified"

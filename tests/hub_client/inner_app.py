@@ -2,9 +2,12 @@
 
     inner_app.py http PORT_FILE
     inner_app.py websocket PORT_FILE
+
+In a pooled sandbox, which may not bind TCP ports, each listens on the socket that stands for its port.
 """
 
 import os
+import socket
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,6 +39,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.reply(self.rfile.read(int(self.headers["Content-Length"]))[::-1])
 
+    def log_message(self, *unused) -> None:
+        pass
+
     def reply(self, body: bytes) -> None:
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -43,20 +49,33 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class UnixServer(ThreadingHTTPServer):
+    address_family = socket.AF_UNIX
+
+    def server_bind(self) -> None:
+        self.socket.bind(self.server_address)
+
+
 def main() -> None:
-    if sys.argv[1] == "http":
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        tell(server.server_port)
+    http = sys.argv[1] == "http"
+    port = 8000 if http else 8001
+    proxy = os.environ.get("SBX_PROXY_DIR")
+    if proxy:
+        os.makedirs(proxy, exist_ok=True)
+    if http:
+        server = UnixServer(f"{proxy}/{port}.sock", Handler) if proxy else ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        tell(port if proxy else server.server_port)
         server.serve_forever()
     else:
-        from websockets.sync.server import serve
+        from websockets.sync.server import serve, unix_serve
 
         def echo(connection) -> None:
             for message in connection:
                 connection.send(message)
 
-        with serve(echo, "127.0.0.1", 0, max_size=None) as server:
-            tell(server.socket.getsockname()[1])
+        with (unix_serve(echo, f"{proxy}/{port}.sock", max_size=None) if proxy else
+              serve(echo, "127.0.0.1", 0, max_size=None)) as server:
+            tell(port if proxy else server.socket.getsockname()[1])
             server.serve_forever()
 
 

@@ -1,18 +1,20 @@
 """Drives the unmodified huggingface_hub of its own environment against a running cay-host.
 
-    HF_ENDPOINT=… HF_TOKEN=… python scenario.py FOLDER
+    HF_ENDPOINT=… HF_TOKEN=… python scenario.py dedicated|pool FOLDER
 
-Creates one dedicated sandbox, runs every function named case_* with it, and prints one JSON object per
+Creates one dedicated sandbox or one of a pool, runs every function named case_* with it, and prints one JSON object per
 case. Only the resolver is helped: names below .localhost are loopback, as RFC 6761 has it.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
 import socket
 import sys
+import tarfile
 import threading
 import time
 import traceback
@@ -28,24 +30,46 @@ SIZES = {"0": 0, "1": 1, "1MiB_less_1": MIB - 1, "1MiB": MIB, "1MiB_and_1": MIB 
 
 
 class Context:
-    """What the cases share: the sandbox, a folder of their own, the client's version."""
+    """What the cases share: the sandbox, a folder of theirs in it and one outside, the client's version."""
 
-    def __init__(self, sandbox, folder: Path, version: str) -> None:
-        self.sandbox = sandbox
-        self.folder = folder
+    def __init__(self, sandbox, folder: Path, version: str, pooled: bool) -> None:
+        self.sandbox, self.local, self.pooled = sandbox, folder, pooled
         self.protocol_1 = version.startswith("1.31")
         self.ports: dict[str, int] = {}
+        # A pooled sandbox has its file paths rooted at its home, a dedicated one here shares our files.
+        self.base = "/work" if pooled else str(folder / "inside")
+        sandbox.files.mkdir(self.base)
+        self.inner_base = sandbox.run("pwd -P", cwd=self.base).stdout.strip()
 
     def path(self, name: str) -> str:
-        return str(self.folder / name)
+        """As the file API has it."""
+        return f"{self.base}/{name}"
+
+    def inner(self, name: str) -> str:
+        """As commands have it."""
+        return f"{self.inner_base}/{name}"
+
+    def url(self, port: int, path: str, secure: str, plain: str) -> str:
+        return self.sandbox.proxy_url_for(port, path, scheme=secure if self.pooled else plain)
 
     def port_of(self, kind: str) -> int:
         """A server inside the sandbox, started once as a background process."""
         if kind not in self.ports:
-            file = self.folder / f"port-{kind}"
-            self.sandbox.run([sys.executable, str(HERE / "inner_app.py"), kind, str(file)], background=True)
-            wait_for(file.exists)
-            self.ports[kind] = int(file.read_text())
+            files = self.sandbox.files
+            python, environment = sys.executable, {}
+            if self.pooled:
+                python, environment = "/usr/bin/python3", {"PYTHONPATH": self.inner("packages")}
+                import websockets
+                packed = io.BytesIO()
+                with tarfile.open(fileobj=packed, mode="w") as tar:
+                    tar.add(Path(websockets.__file__).parent, "websockets")
+                files.write(self.path("packages.tar"), packed.getvalue())
+                self.sandbox.run("mkdir -p packages && tar xf packages.tar -C packages", cwd=self.base)
+            files.write(self.path("inner_app.py"), (HERE / "inner_app.py").read_bytes())
+            self.sandbox.run([python, self.inner("inner_app.py"), kind, self.inner(f"port-{kind}")], background=True,
+                             env=environment)
+            wait_for(lambda: files.exists(self.path(f"port-{kind}")))
+            self.ports[kind] = int(files.read(self.path(f"port-{kind}")))
         return self.ports[kind]
 
 
@@ -112,7 +136,7 @@ def case_run_env(c):
 
 
 def case_run_cwd(c):
-    assert c.sandbox.run("pwd -P", cwd=str(c.folder)).stdout == f"{c.folder}\n"
+    assert c.sandbox.run("pwd -P", cwd=c.base).stdout == f"{c.inner_base}\n"
 
 
 def case_run_argv(c):
@@ -170,7 +194,7 @@ def case_run_bad_cwd(c):
 
 def case_one_connection_for_fifty_commands(c):
     def connections():
-        url = f"{os.environ['HF_ENDPOINT']}/connections/{c.sandbox.id}"
+        url = f"{os.environ['HF_ENDPOINT']}/connections/{c.sandbox.id.split('.')[0]}"
         return json.load(urllib.request.urlopen(url))["connections"]
 
     c.sandbox.run("true")
@@ -193,7 +217,7 @@ def case_background(c):
 
 
 def case_background_ends_by_itself(c):
-    process = c.sandbox.run(["sh", "-c", "exit 5"], background=True, env={"A": 1}, cwd="/tmp")
+    process = c.sandbox.run(["sh", "-c", "exit 5"], background=True, env={"A": 1}, cwd=c.base)
     wait_for(lambda: not next(p for p in c.sandbox.processes() if p.pid == process.pid).running)
     assert next(p for p in c.sandbox.processes() if p.pid == process.pid).exit_code == 5
 
@@ -206,15 +230,15 @@ def transfer(c, name, size):
     files.write(path, data)
     assert files.stat(path).size == size and files.stat(path).type == "file"
     assert files.read(path) == data
-    local = c.folder / f"local-{name}"
+    local = c.local / f"local-{name}"
     files.download(path, local)
     assert local.read_bytes() == data
     files.upload(local, path + "-up", mode="640")
-    with open(path + "-up", "rb") as f:
-        assert f.read() == data
-    assert os.stat(path + "-up").st_mode & 0o777 == 0o640
-    for leftover in (path, path + "-up", str(local)):
-        os.unlink(leftover)
+    assert files.read(path + "-up") == data
+    assert c.sandbox.run(["stat", "-c", "%a %s", c.inner(f"file-{name}-up")]).stdout == f"640 {size}\n"
+    local.unlink()
+    for leftover in (path, path + "-up"):
+        files.delete(leftover)
 
 
 def make_size_case(name, size):
@@ -244,10 +268,10 @@ def case_files_text(c):
 
 
 def case_files_from_object(c):
-    (c.folder / "source").write_bytes(b"from an object")
-    with open(c.folder / "source", "rb") as f:
+    (c.local / "source").write_bytes(b"from an object")
+    with open(c.local / "source", "rb") as f:
         c.sandbox.files.write(c.path("a/b/c/made"), f, mode="755")
-    assert c.sandbox.run([c.path("a/b/c/made")], check=False).exit_code != 0
+    assert c.sandbox.run([c.inner("a/b/c/made")], check=False).exit_code != 0
     assert c.sandbox.files.stat(c.path("a/b/c/made")).mode.endswith("755")
 
 
@@ -255,14 +279,14 @@ def case_files_list(c):
     files = c.sandbox.files
     files.mkdir(c.path("listed/sub"))
     files.write(c.path("listed/one"), b"1")
-    os.symlink("one", c.path("listed/link"))
+    c.sandbox.run(["ln", "-s", "one", c.inner("listed/link")])
     entries = {e.name: e for e in files.list(c.path("listed"))}
     assert {n: e.type for n, e in entries.items()} == {"sub": "dir", "one": "file", "link": "symlink"}
     assert entries["one"].path == c.path("listed/one") and entries["one"].size == 1
 
 
 def case_files_three_thousand(c):
-    c.sandbox.run("mkdir many; cd many; for i in $(seq 3000); do : > f$i; done", cwd=str(c.folder))
+    c.sandbox.run("mkdir many; cd many; for i in $(seq 3000); do : > f$i; done", cwd=c.base)
     names = {e.name for e in c.sandbox.files.list(c.path("many"))}
     assert names == {f"f{n}" for n in range(1, 3001)}
 
@@ -290,17 +314,19 @@ def case_files_missing(c):
 
 
 def case_files_of_proc(c):
+    if c.pooled:
+        return  # its paths begin at its home
     data = c.sandbox.files.read("/proc/version")
     # Protocol 2 and 3 ask for as many bytes as stat tells, which are none.
     assert (b"Linux" in data) if c.protocol_1 else data == b""
-    c.sandbox.files.download("/proc/version", c.folder / "version")
-    assert b"Linux" in (c.folder / "version").read_bytes()
+    c.sandbox.files.download("/proc/version", c.local / "version")
+    assert b"Linux" in (c.local / "version").read_bytes()
 
 
 # ---- proxy
 
 def get(c, port, path, data=None):
-    request = urllib.request.Request(c.sandbox.proxy_url_for(port, path, scheme="http://"), data=data,
+    request = urllib.request.Request(c.url(port, path, "https://", "http://"), data=data,
                                      headers=c.sandbox.proxy_headers)
     return urllib.request.urlopen(request, timeout=20)
 
@@ -323,7 +349,7 @@ def case_proxy_events(c):
 
 def case_proxy_websocket(c):
     from websockets.sync.client import connect
-    url = c.sandbox.proxy_url_for(c.port_of("websocket"), "/ws", scheme="ws://")
+    url = c.url(c.port_of("websocket"), "/ws", "wss://", "ws://")
     with connect(url, additional_headers=c.sandbox.proxy_headers, max_size=None, proxy=None) as connection:
         for message in ("hello", b"\x00\xff", "ä" * 100_000, content(2 * MIB)):
             connection.send(message)
@@ -353,13 +379,27 @@ def case_connect(c):
 def case_wrong_token(c):
     from huggingface_hub import Sandbox
     from huggingface_hub.errors import SandboxError
-    other = Sandbox.connect(c.sandbox.id, token="hf_somebody_else")
     try:
-        other.run("echo never")
+        Sandbox.connect(c.sandbox.id, token="hf_somebody_else").run("echo never")
     except SandboxError as error:
         assert error.status_code == 403
     else:
         raise AssertionError("another token must be refused")
+
+
+def case_create_environment(c):
+    assert c.sandbox.run("echo $FROM_CREATE").stdout == "1\n"
+
+
+def case_siblings_are_apart(c):
+    """Another sandbox of the same pool sees none of this one's files."""
+    if not c.pooled:
+        return
+    c.sandbox.files.write(c.path("private"), b"x")
+    with c.pool.create() as sibling:
+        assert sibling.id.split(".")[0] == c.sandbox.id.split(".")[0], "on the same host"
+        assert not sibling.files.exists(c.path("private")) and sibling.run("echo hello").stdout == "hello\n"
+        assert sibling.run(f"cat {c.inner('private')}", check=False).exit_code != 0
 
 
 def resolve_localhost() -> None:
@@ -382,11 +422,16 @@ def main() -> None:
     # A case that hangs must not take the report of the others with it.
     threading.Timer(240, lambda: os._exit(9)).start()
     import huggingface_hub
-    from huggingface_hub import Sandbox
+    from huggingface_hub import Sandbox, SandboxPool
 
-    began = time.monotonic()
-    sandbox = Sandbox.create(image="python:3.12", env={"FROM_CREATE": 1})
-    context = Context(sandbox, Path(sys.argv[1]).resolve(), huggingface_hub.__version__)
+    began, pooled, pool = time.monotonic(), sys.argv[1] == "pool", None
+    if pooled:
+        pool = SandboxPool(image="python:3.12", name="test-pool", sandboxes_per_host=8)
+        sandbox = pool.create(env={"FROM_CREATE": 1})
+    else:
+        sandbox = Sandbox.create(image="python:3.12", env={"FROM_CREATE": 1})
+    context = Context(sandbox, Path(sys.argv[2]).resolve(), huggingface_hub.__version__, pooled)
+    context.pool = pool
     report("case_create", began, None)
     for name, case in list(globals().items()):
         if not name.startswith("case_"):
@@ -400,6 +445,8 @@ def main() -> None:
     began = time.monotonic()
     sandbox.kill()
     report("case_kill", began, None if sandbox._killed else "kill() did not work")
+    if pool is not None:
+        pool.close()
     os._exit(0)
 
 
