@@ -60,7 +60,8 @@ Result<Tools> Tools::make(Mode mode, const std::string& sandboxes, const std::st
   tools.mode = mode;
   tools.sandboxes = sandboxes;
   tools.groups = LimitGroups::find(groupName);
-  tools.filter = makeFilter({.denyIpc = mode == Mode::kRestricted});
+  tools.filter = makeFilter(
+      {.denyIpc = mode == Mode::kRestricted, .shieldFirstProcess = mode == Mode::kUnprivileged});
   // Entering a sandbox changes the credentials of a process that still shares the keeper's memory;
   // with this setting the kernel would open that memory to the sandbox's other processes.
   if (const auto dumpable = sys::readFile("/proc/sys/fs/suid_dumpable");

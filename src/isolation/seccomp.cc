@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -94,6 +95,21 @@ constexpr uint32_t kDenied[] = {
 constexpr uint32_t kIpc[] = {SYS_shmget, SYS_shmat,      SYS_shmctl,  SYS_shmdt,    SYS_semget,
                              SYS_semop,  SYS_semctl,     SYS_msgget,  SYS_msgsnd,   SYS_msgrcv,
                              SYS_msgctl, SYS_semtimedop, SYS_mq_open, SYS_mq_unlink};
+
+// What reaches another process of the same user by its number, without tracing it: in the first
+// argument, or in the second.
+constexpr uint32_t kByFirst[] = {SYS_kill,
+                                 SYS_tkill,
+                                 SYS_tgkill,
+                                 SYS_rt_sigqueueinfo,
+                                 SYS_rt_tgsigqueueinfo,
+                                 SYS_pidfd_open,
+                                 SYS_prlimit64,
+                                 SYS_sched_setaffinity,
+                                 SYS_sched_setscheduler,
+                                 SYS_sched_setparam,
+                                 SYS_sched_setattr};
+constexpr uint32_t kBySecond[] = {SYS_setpriority, SYS_ioprio_set};
 
 // What clone and unshare must not be asked for. CLONE_NEWTIME is a flag of unshare only: in clone's
 // those bits are the signal.
@@ -217,6 +233,8 @@ Filter makeFilter(const FilterOptions& options) {
   const Label unshare = as.newLabel();
   const Label ioctl = as.newLabel();
   const Label socket = as.newLabel();
+  const Label byFirst = as.newLabel();
+  const Label bySecond = as.newLabel();
 
   std::vector<Segment> calls = {
       {SYS_clone, clone},
@@ -232,6 +250,11 @@ Filter makeFilter(const FilterOptions& options) {
     for (const uint32_t call : kIpc) calls.push_back({call, deny});
   }
 
+  if (options.shieldFirstProcess) {
+    for (const uint32_t call : kByFirst) calls.push_back({call, byFirst});
+    for (const uint32_t call : kBySecond) calls.push_back({call, bySecond});
+  }
+
   as.load(offsetof(seccomp_data, arch));
   as.branch(BPF_JEQ, kNativeArch, native, foreign);
   as.place(native);
@@ -242,6 +265,19 @@ Filter makeFilter(const FilterOptions& options) {
   as.place(clone);
   as.load(argument(0));
   as.branch(BPF_JSET, kNewNamespaces, deny, allow);
+
+  as.place(byFirst);
+  as.load(argument(0));
+  as.branch(BPF_JEQ, 1, deny, allow);
+
+  // All processes of a user, or one.
+  as.place(bySecond);
+  as.load(argument(0));
+  const Label one = as.newLabel();
+  as.branch(BPF_JEQ, PRIO_USER, deny, one);
+  as.place(one);
+  as.load(argument(1));
+  as.branch(BPF_JEQ, 1, deny, allow);
 
   as.place(unshare);
   as.load(argument(0));

@@ -13,6 +13,9 @@ struct FilterOptions {
   // System V and POSIX message queues, semaphores and shared memory: to be denied where the sandbox
   // has no ipc namespace, since they are the whole machine's and outlive their maker.
   bool denyIpc = false;
+  // The first process of the sandbox, its keeper, is of the commands' own user, so that only the
+  // filter keeps them from signalling it, or from changing its rank and limits.
+  bool shieldFirstProcess = false;
 };
 
 struct Filter {

@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -193,6 +194,18 @@ TEST(Seccomp, SharedMemoryOfTheMachineOnRequest) {
   EXPECT_EQ(behind({.denyIpc = false}, make), 0);
   EXPECT_EQ(behind({.denyIpc = true}, [] { return ::syscall(SYS_mq_open, "q", 0, 0, nullptr); }),
             EPERM);
+}
+
+TEST(Seccomp, TheFirstProcessIsOutOfReachOnRequest) {
+  const FilterOptions shield{.shieldFirstProcess = true};
+  EXPECT_EQ(behind(shield, [] { return ::kill(1, 0); }), EPERM);
+  EXPECT_EQ(behind(shield, [] { return ::syscall(SYS_pidfd_open, 1, 0); }), EPERM);
+  EXPECT_EQ(behind(shield, [] { return ::syscall(SYS_prlimit64, 1, RLIMIT_NOFILE, 0, 0); }), EPERM);
+  EXPECT_EQ(behind(shield, [] { return ::setpriority(PRIO_PROCESS, 1, 19); }), EPERM);
+  EXPECT_EQ(behind(shield, [] { return ::setpriority(PRIO_USER, 0, 19); }), EPERM);
+  EXPECT_EQ(behind(shield, [] { return ::kill(::getpid(), 0); }), 0);
+  EXPECT_EQ(behind(shield, [] { return ::setpriority(PRIO_PROCESS, 0, 19); }), 0);
+  EXPECT_EQ(behind([] { return ::syscall(SYS_prlimit64, ::getpid(), RLIMIT_NOFILE, 0, 0); }), 0);
 }
 
 TEST(Seccomp, ThreadsSpawnsAndDebuggersWork) {

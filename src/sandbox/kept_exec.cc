@@ -16,6 +16,7 @@
 namespace cay::sandbox {
 namespace {
 
+constexpr int64_t kKillAgainMs = 1'000;
 constexpr int64_t kTermGraceMs = 300;  // between TERM and KILL for time limits and lost clients
 
 StartFailure shortage(const Error& error) {
@@ -203,7 +204,7 @@ void KeptExec::onDeadline(int64_t now) {
     end(Cause::kDisconnected, kTermGraceMs, now);
   }
   if (now >= killAt_) {
-    killAt_ = kNever;
+    killAt_ = now + kKillAgainMs;  // until it is empty
     tree_->kill();
   }
 }

@@ -1,6 +1,7 @@
 #include "sandbox/launch.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -56,6 +57,12 @@ int childMain(void* argument) {
   if (::setrlimit(RLIMIT_NOFILE, &work.openFiles) != 0) return failed(Step::kLimits);
   if (work.inside != nullptr && (work.failedWall = work.inside->enter()) != nullptr) {
     return failed(Step::kWalls);
+  }
+  // The keeper's descriptors lead out of the sandbox: a working directory below /proc/self/fd must
+  // not find them.
+  constexpr unsigned kFirstOfKeeper = 3;
+  if (::syscall(SYS_close_range, kFirstOfKeeper, ~0U, 0) != 0 && work.inside != nullptr) {
+    return failed(Step::kDescriptors);
   }
   if (::chdir(work.cwd) != 0) return failed(Step::kDirectory);
   sigset_t none;

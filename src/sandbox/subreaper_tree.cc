@@ -23,6 +23,8 @@
 namespace cay::sandbox {
 namespace {
 
+constexpr int kStartPatienceMs = 10'000;
+
 // From the minder: how the start went, then the leader's end. To the minder: signals to pass on.
 enum class Note : uint8_t { kStarted, kFailed, kLeaderEnded, kSignal, kKill };
 
@@ -150,8 +152,12 @@ class SubreaperTree : public ProcessTree {
     if (minder == 0) Minder(pair->second.get()).run(plan);
     minder_ = std::move(pair->first);
     pair->second.reset();
+    if (auto process = sys::pidfdOpen(minder)) process_ = std::move(*process);
+    // Commands of the same user could stop it.
     pollfd ready{minder_.get(), POLLIN, 0};
-    while (::poll(&ready, 1, -1) < 0 && errno == EINTR) {
+    if (::poll(&ready, 1, kStartPatienceMs) == 0) {
+      (void)sys::pidfdSignal(process_, SIGKILL);
+      return shortage("its minder does not answer");
     }
     auto packet = sys::receivePacket(minder_.get());
     if (!packet || packet->data.empty()) return shortage("its minder died");
@@ -170,7 +176,11 @@ class SubreaperTree : public ProcessTree {
     (void)sys::sendPacket(minder_.get(), note.bytes());
   }
 
+  // Where commands are of the minder's own user they may have stopped it, so it is woken first; if
+  // it has still not done its work when asked again, it goes too, and its children become ours.
   void kill() override {
+    (void)sys::pidfdSignal(process_, asked_ ? SIGKILL : SIGCONT);
+    asked_ = true;
     Writer note;
     note.put(Note::kKill);
     (void)sys::sendPacket(minder_.get(), note.bytes());
@@ -198,7 +208,9 @@ class SubreaperTree : public ProcessTree {
   [[nodiscard]] bool leaderIsOurs() const override { return false; }
 
  private:
-  Fd minder_;  // closed by the minder's end
+  Fd minder_;           // closed by the minder's end
+  Fd process_;          // the minder
+  bool asked_ = false;  // to kill them all
 };
 
 class SubreaperTrees : public ProcessTrees {

@@ -89,7 +89,8 @@ os.killpg(0, 9)
     made = int(done.stdout.split()[0])
     if made > 32:
         raise Breach(f"{made} processes")
-    assert "pids" in done.exit["limits_hit"], done.exit
+    if "pids" not in done.exit["limits_hit"]:
+        raise Breach(f"the limit is not told: {done.exit['limits_hit']}")
 
 
 def test_fork_bomb_against_its_deletion(arena):
@@ -398,7 +399,7 @@ def test_tar_bomb(arena, bomb):
     with Neighbour(arena):
         try:
             answer = sandbox.client(timeout=60).put("/v1/files/tar", data, path=arena.path(sandbox, "into"))
-            assert answer.status < 500 or answer.status == 507, answer.body
+            assert answer.status < 500 or answer.status in (503, 507), answer.body
         except (BrokenPipeError, ConnectionResetError):
             pass  # refused while it was still coming
     size = int(sandbox.client(timeout=30).exec("du -sm $HOME | cut -f1").stdout)
