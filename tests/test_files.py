@@ -137,6 +137,7 @@ def test_write_mode(client, folder):
         assert client.put("/v1/files/write", b"", path=str(folder / "h"), mode=bad).status == 400
 
 
+@pytest.mark.dedicated  # in a pool the file routes have no power over files of other users inside
 def test_overwrite_keeps_mode_and_owner(client, folder):
     path = folder / "f"
     path.write_bytes(b"old content, longer than the new one")

@@ -87,6 +87,7 @@ net::Task<Result<>> Pool::start() {
       .defaults = {.mode = mode, .limits = defaultLimits(machineMemory()), .whyNoDisks = {}},
       .walls = {},
       .groups = groups_});
+  guard_ = std::make_unique<DiskGuard>(io_, workers_, *registry_, groups_, services_->reserve);
   router_ =
       std::make_unique<PoolRouter>(config_.token, config_.compatHostToken, *services_, activity_);
   co_return co_await proveWalls();
@@ -130,6 +131,7 @@ void Pool::listening(uint16_t port) {
 
 int64_t Pool::tick(int64_t nowMs) {
   registry_->tick(nowMs);
+  guard_->tick(nowMs);
   return activity_.quietMs(nowMs, registry_->size());
 }
 

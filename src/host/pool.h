@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "host/config.h"
+#include "host/disk_guard.h"
 #include "host/pool_router.h"
 #include "host/served.h"
 #include "isolation/limit_groups.h"
@@ -48,6 +49,7 @@ class Pool final : public Served {
   sandbox::Activity activity_;
   std::unique_ptr<sandbox::Registry> registry_;
   std::optional<PoolServices> services_;
+  std::unique_ptr<DiskGuard> guard_;
   std::unique_ptr<PoolRouter> router_;
 };
 

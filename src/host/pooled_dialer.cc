@@ -87,8 +87,9 @@ net::Task<Result<net::Stream>> PooledDialer::dialTcp(uint16_t port) {
   net::Stream stream = streamOver(co_await asio::this_coro::executor, family, std::move(socket));
   std::vector<asio::ip::address> addresses;
   if (family == AF_INET6) {
-    addresses = {asio::ip::make_address_v6(asio::ip::v4_mapped, asio::ip::address_v4::loopback()),
-                 asio::ip::address_v6::loopback()};
+    // In this order: a socket that has tried an IPv4 address stays with that family.
+    addresses = {asio::ip::address_v6::loopback(),
+                 asio::ip::make_address_v6(asio::ip::v4_mapped, asio::ip::address_v4::loopback())};
   } else {
     addresses = {asio::ip::address_v4::loopback()};
   }

@@ -2,9 +2,11 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <vector>
 
 #include "sys/file.h"
+#include "sys/uapi_fs.h"
 
 namespace cay::host {
 namespace {
@@ -23,11 +25,15 @@ std::optional<uint64_t> bytesBelow(int dir, const std::string& name, size_t most
   while (!folders.empty()) {
     const std::string path = std::move(folders.back());
     folders.pop_back();
-    const auto folder = sys::openAt(dir, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    // The tree is the sandbox's, which may put a link in our way at any moment.
+    const auto folder = sys::openAt2(dir, path.c_str(), O_RDONLY | O_DIRECTORY, 0,
+                                     sys::kResolveBeneath | sys::kResolveNoSymlinks);
     const auto entries =
         folder ? sys::readDirectory(folder->get()) : std::unexpected(folder.error());
     if (!entries) {
-      if (entries.error().code == Code::kNotFound) continue;  // it has gone meanwhile
+      // It has gone meanwhile, or is no folder any more.
+      const int error = entries.error().sys;
+      if (error == ENOENT || error == ENOTDIR || error == ELOOP) continue;
       return std::nullopt;
     }
     files += entries->size();

@@ -173,6 +173,13 @@ net::Task<bool> Sandbox::kill(ExecPtr exec) {
   co_return true;
 }
 
+void Sandbox::endCommands() {
+  if (!link_) return;
+  for (const ExecPtr& exec : table().live()) {
+    link_->send(messageFor(Message::kEnd, *exec).put(Cause::kKilled).put(kKillGraceMs).bytes());
+  }
+}
+
 void Sandbox::signal(const Exec& exec, int number) {
   if (exec.live && link_) link_->send(messageFor(Message::kSignal, exec).put(number).bytes());
 }

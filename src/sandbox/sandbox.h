@@ -82,6 +82,8 @@ class Sandbox {
 
   // TERM to the whole tree, KILL after the grace. False if nothing of it was alive.
   net::Task<bool> kill(ExecPtr exec);
+  // The same for all that run, without waiting for their ends.
+  void endCommands();
   void signal(const Exec& exec, int number);
   // The write end of its standard input; kConflict if that is closed.
   net::Task<Result<Fd>> openStdin(ExecPtr exec);
