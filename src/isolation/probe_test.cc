@@ -132,7 +132,7 @@ TEST_F(Probe, FindsTheWallsOfRestrictedMode) {
 
 TEST_F(Probe, FindsALimitOnMemory) {
 #if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
   GTEST_SKIP() << "the sanitizer needs more memory than that";
 #endif
 #endif

@@ -32,6 +32,8 @@ net::Task<> ImageUpkeep::work(bool remove, Versions inUse) {
 }
 
 Result<> ImageUpkeep::look() {
+  // Also the one before: a sandbox that is just being made may have got it.
+  if (const auto image = images_.resolve(layers::kHostImage)) recent_.insert(image->version);
   CAY_TRY(images_.refresh());
   CAY_ASSIGN(const layers::Image image, images_.resolve(layers::kHostImage));
   recent_.insert(image.version);

@@ -30,6 +30,9 @@ class ImageUpkeep {
   // to remove others; those that are just being made need not be among them.
   void tick(int64_t nowMs, const std::function<Versions()>& inUse);
 
+  // Something that a tick began is not over yet.
+  [[nodiscard]] bool working() const { return working_; }
+
  private:
   net::Task<> work(bool remove, Versions inUse);
   // On the worker's thread.

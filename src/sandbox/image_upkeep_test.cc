@@ -53,6 +53,14 @@ class ImageUpkeepTest : public ::testing::Test {
     }));
   }
 
+  void awaitWork() {
+    EXPECT_TRUE(eventually([&] {
+      bool working = true;
+      loop_.call([&] { working = upkeep_.working(); });
+      return !working;
+    }));
+  }
+
   void changeMachine(const std::string& program) {
     (void)dir_.write("machine/usr/bin/" + program, "x");
   }
@@ -100,6 +108,7 @@ TEST_F(ImageUpkeepTest, WhatNoSandboxUsesIsRemovedAtTheStart) {
 TEST_F(ImageUpkeepTest, AVersionThatASandboxMayJustGetStays) {
   const std::string first = current();
   removeAt(0);
+  awaitWork();
   changeMachine("tool");
   removeAt(kHour);
   // The last removal found that the machine has changed; a sandbox may have got the older version

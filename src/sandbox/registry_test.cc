@@ -61,7 +61,8 @@ class RegistryTest : public ::testing::Test {
       plans_.push_back(plan);
       const std::string execs = state() / "sandboxes" / plan.id / "execs";
       const Fd logs = sys::openAt(AT_FDCWD, execs.c_str(), O_RDONLY | O_DIRECTORY).value();
-      return keeperSpawner({.noCgroups = "test"}, logs.get())(std::move(listener));
+      return keeperSpawner({.shape = {}, .cgroupName = "", .noCgroups = "test"},
+                           logs.get())(std::move(listener));
     };
     auto registry =
         loop_->await(Registry::open(loop_->io(), std::move(*folder), std::move(options)));

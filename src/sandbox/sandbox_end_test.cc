@@ -27,7 +27,8 @@ class SandboxEndTest : public ::testing::Test {
     options.spawnKeeper = [this](Fd listener) {
       ++spawns_;
       return spawn_ ? spawn_(std::move(listener))
-                    : keeperSpawner({.noCgroups = "test"}, state_.execs.get())(std::move(listener));
+                    : keeperSpawner({.shape = {}, .cgroupName = "", .noCgroups = "test"},
+                                    state_.execs.get())(std::move(listener));
     };
     sandbox_ = std::make_unique<Sandbox>(loop_.io(), std::move(options));
   }
