@@ -17,6 +17,7 @@ namespace cay::isolation {
 namespace {
 
 constexpr uint64_t kCpuPeriodUs = 100'000;
+constexpr uint32_t kKeptSlots = 256;
 
 std::string groupName(uint32_t slot) {
   return "s" + std::to_string(slot);
@@ -209,6 +210,12 @@ void LimitGroups::release(uint32_t slot) const {
   } else if (memory_) {
     const std::string size = readAt(memory_->folder.get(), group + "/memory.current");
     (void)writeAt(memory_->folder.get(), group + "/memory.reclaim", size);
+  }
+  // After a rush there would be more of them than are ever used at once again.
+  if (slot >= kKeptSlots) {
+    for (const Controller* controller : folders()) {
+      (void)::unlinkat(controller->folder.get(), group.c_str(), AT_REMOVEDIR);
+    }
   }
   // This one is cheap to make, and its account of CPU time cannot be set back.
   if (execs_) {
