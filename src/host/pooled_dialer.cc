@@ -80,22 +80,23 @@ net::Task<Result<net::Stream>> PooledDialer::dialUnix(uint16_t port) {
 }
 
 net::Task<Result<net::Stream>> PooledDialer::dialTcp(uint16_t port) {
-  CAY_CO_ASSIGN(Fd socket, co_await pooled_.sandbox.socket());
-  int family = AF_INET;
-  socklen_t length = sizeof family;
-  ::getsockopt(socket.get(), SOL_SOCKET, SO_DOMAIN, &family, &length);
-  net::Stream stream = streamOver(co_await asio::this_coro::executor, family, std::move(socket));
-  std::vector<asio::ip::address> addresses;
-  if (family == AF_INET6) {
-    // In this order: a socket that has tried an IPv4 address stays with that family.
-    addresses = {asio::ip::address_v6::loopback(),
-                 asio::ip::make_address_v6(asio::ip::v4_mapped, asio::ip::address_v4::loopback())};
-  } else {
-    addresses = {asio::ip::address_v4::loopback()};
-  }
-  for (const asio::ip::address& address : addresses) {
-    const asio::ip::tcp::endpoint endpoint(address, port);
-    const auto [refused] = co_await stream.socket.async_connect(endpoint, net::kAwait);
+  const asio::ip::address_v4 loopback = asio::ip::address_v4::loopback();
+  // Each on a socket of its own: one that was refused stays bound to the family it tried.
+  for (const bool v6 : {false, true}) {
+    CAY_CO_ASSIGN(Fd socket, co_await pooled_.sandbox.socket());
+    int family = AF_INET;
+    socklen_t length = sizeof family;
+    ::getsockopt(socket.get(), SOL_SOCKET, SO_DOMAIN, &family, &length);
+    if (v6 && family != AF_INET6) break;
+    asio::ip::address address = loopback;
+    if (v6) {
+      address = asio::ip::address_v6::loopback();
+    } else if (family == AF_INET6) {
+      address = asio::ip::make_address_v6(asio::ip::v4_mapped, loopback);
+    }
+    net::Stream stream = streamOver(co_await asio::this_coro::executor, family, std::move(socket));
+    const auto [refused] =
+        co_await stream.socket.async_connect(asio::ip::tcp::endpoint(address, port), net::kAwait);
     if (refused) continue;
     boost::system::error_code ignored;
     stream.socket.set_option(asio::ip::tcp::no_delay(true), ignored);
