@@ -1,7 +1,7 @@
 """Fixtures: a shared cay-host for tests that only use it, and a maker of hosts for those that need their own.
 
-A module that says MODES = ("dedicated", "pool") has its tests run in each: there `host` is a dedicated
-cay-host or one sandbox of a pool. Tests marked `dedicated` stay out of the pool."""
+A module that says MODES = ("dedicated", "pool") has its tests run in each (in a pool they count as slow, unless it
+says QUICK_IN_POOLS = True): there `host` is a dedicated cay-host or one sandbox of a pool. Tests marked `dedicated` stay out of the pool."""
 
 from __future__ import annotations
 
@@ -39,7 +39,13 @@ def pytest_generate_tests(metafunc) -> None:
     if modes and "where" in metafunc.fixturenames:
         if metafunc.definition.get_closest_marker("dedicated"):
             modes = [m for m in modes if not m.startswith("pool")]
-        metafunc.parametrize("where", modes, indirect=True, scope="module")
+        quick = getattr(metafunc.module, "QUICK_IN_POOLS", False)
+        metafunc.parametrize(
+            "where",
+            [m if quick or not m.startswith("pool") else pytest.param(m, marks=pytest.mark.slow) for m in modes],
+            indirect=True,
+            scope="module",
+        )
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

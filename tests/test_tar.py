@@ -8,6 +8,7 @@ import tarfile
 import pytest
 
 MODES = ("dedicated", "pool")
+QUICK_IN_POOLS = True
 
 
 def get_tar(client, path):

@@ -70,7 +70,10 @@ std::vector<std::string> groupsIn(const std::string& path) {
 }
 
 void removeGroupsIn(const std::string& path) {
-  for (const std::string& group : groupsIn(path)) (void)::rmdir((path + "/" + group).c_str());
+  for (const std::string& group : groupsIn(path)) {
+    std::string folder = path;
+    (void)::rmdir(folder.append("/").append(group).c_str());
+  }
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ from host import BINARY, wait_until
 from pool_host import UNPRIVILEGED_ID, WRAPPERS
 
 # One after another, so that what one leaves behind can be told from another at work.
-pytestmark = pytest.mark.xdist_group("doctor")
+pytestmark = [pytest.mark.xdist_group("doctor"), pytest.mark.slow]
 VERDICTS = ("held", "weaker", "absent")
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from host import cpu_seconds, descendants, is_running, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def evicted(pool, sandbox, timeout: float = 10.0) -> None:
     wait_until(lambda: sandbox.id not in pool.listed(), timeout, f"the end of {sandbox.id}")

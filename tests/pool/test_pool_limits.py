@@ -6,6 +6,8 @@ import pytest
 
 from host import SANITIZED, wait_until
 
+pytestmark = pytest.mark.slow
+
 EAT = ["/usr/bin/python3", "-c", "print('up', flush=True); x = bytearray(300 << 20); print('alive')"]
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from host import descendants, wait_until
 
+pytestmark = pytest.mark.slow
+
 COUNTER = "i=0; while [ $i -lt {n} ]; do echo $i; i=$((i+1)); sleep 0.05; done; exit 7"
 
 

@@ -9,6 +9,8 @@ import zipfile
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def pair(pool):

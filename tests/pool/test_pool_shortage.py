@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 
+import pytest
+
 from host import wait_until
 from pool_host import Place, PoolHost, Sandbox
+
+pytestmark = pytest.mark.slow
 
 PROBE = """
 import os, socket
