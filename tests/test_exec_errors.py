@@ -3,7 +3,6 @@
 import pytest
 
 MODES = ("dedicated", "pool")
-QUICK_IN_POOLS = True
 
 
 def failed_start(client, cmd, **fields):

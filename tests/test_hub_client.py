@@ -68,7 +68,7 @@ def results(version, kind, tmp_path_factory):
 
 # One process runs all cases of a version and a kind, so they must stay on one worker.
 @pytest.mark.parametrize("version, kind", [
-    pytest.param(v, k, marks=[pytest.mark.xdist_group(f"hub-{v}-{k}"), *([pytest.mark.slow] if v != "2.4.0" else [])])
+    pytest.param(v, k, marks=[pytest.mark.xdist_group(f"hub-{v}-{k}"), *([pytest.mark.slow] if (v, k) != ("2.4.0", "dedicated") else [])])
     for v in VERSIONS for k in KINDS])
 @pytest.mark.parametrize("case", CASES)
 def test_client(results, version, kind, case):

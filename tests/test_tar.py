@@ -8,7 +8,6 @@ import tarfile
 import pytest
 
 MODES = ("dedicated", "pool")
-QUICK_IN_POOLS = True
 
 
 def get_tar(client, path):

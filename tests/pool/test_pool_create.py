@@ -12,6 +12,8 @@ import pytest
 from host import wait_until
 from pool_host import PoolHost
 
+pytestmark = pytest.mark.slow
+
 
 def made(pool, **options) -> list[dict]:
     answer = pool.create_answer(**options)

@@ -85,6 +85,7 @@ def test_token_route(pool):
     assert call(pool, pool.token, "GET", "/v1/sandboxes/0123456789abcdef/token").status in (403, 404)
 
 
+@pytest.mark.slow
 def test_compatibility_switch(start_pool):
     pool = start_pool(env={"SBX_COMPAT_HOST_TOKEN": "1"})
     own, sibling = pool.create(), pool.create()
@@ -138,6 +139,7 @@ def test_after_idleness(pool):
     gone_answers(pool, sandbox, "evicted")
 
 
+@pytest.mark.slow
 def test_after_a_restart(start_pool):
     first = start_pool()
     sandbox = first.create()
