@@ -12,7 +12,6 @@ import pytest
 from host import wait_until
 
 MODES = ("dedicated", "pool")
-QUICK_IN_POOLS = True
 
 MIB = 1 << 20
 ENTRY_KEYS = {"name", "path", "type", "size", "mtime_ms", "mode"}
