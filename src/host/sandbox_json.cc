@@ -1,5 +1,7 @@
 #include "host/sandbox_json.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 
 namespace cay::host {
@@ -31,7 +33,9 @@ json::Object summaryOf(sandbox::Pooled& pooled) {
   out["id"] = record.id;
   out["state"] = running > 0 ? "running" : "idle";
   out["created_at_ms"] = record.createdAtMs;
-  out["last_activity_ms"] = wallMs() - pooled.activity.quietMs(monotonicMs(), running);
+  // Two clocks: the difference may come out a millisecond before the beginning.
+  out["last_activity_ms"] =
+      std::max(record.createdAtMs, wallMs() - pooled.activity.quietMs(monotonicMs(), running));
   out["labels"] = std::move(labels);
   out["limits"] = limitsObject(record.spec->limits);
   out["cause"] = nullptr;
