@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <thread>
 
 #include "layers/loop_device.h"
@@ -115,6 +116,15 @@ TEST_F(DiskImageTest, OnlySomeSizesAreRemembered) {
   }
   const auto kept = std::distance(fs::directory_iterator(temp_.path() / "disks"), {});
   EXPECT_LE(kept, 17);
+}
+
+// As in the host, where a reaper of all children may be faster than the one who waits.
+TEST_F(DiskImageTest, AChildThatIsReapedBySomebodyElseIsNoFailure) {
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  const auto made = disks_.make(folder_.get(), "disk.img", 48 * kMiB);
+  ::signal(SIGCHLD, before);
+  EXPECT_TRUE(made) << made.error().message;
+  EXPECT_TRUE(mount("disk.img"));
 }
 
 TEST_F(DiskImageTest, TooSmallIsRefused) {
