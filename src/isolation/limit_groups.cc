@@ -23,15 +23,6 @@ std::string groupName(uint32_t slot) {
   return "s" + std::to_string(slot);
 }
 
-Result<> writeAt(int folder, const std::string& name, const std::string& text) {
-  const Fd file(::openat(folder, name.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.valid()) return failSys("control group file " + name, errno);
-  if (auto written = sys::writeAll(file.get(), text); !written) {
-    return std::unexpected(std::move(written.error()).wrap("control group file " + name));
-  }
-  return {};
-}
-
 std::string readAt(int folder, const std::string& name) {
   const Fd file(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return {};
@@ -94,7 +85,8 @@ std::optional<LimitGroups::Controller> LimitGroups::findController(const char* c
     base = *v2;
     // Only groups whose parent passes the controller on have its files.
     const Fd own(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (auto on = writeAt(own.get(), "cgroup.subtree_control", std::string("+") + controller);
+    if (auto on =
+            sys::writeFileAt(own.get(), "cgroup.subtree_control", std::string("+") + controller);
         !on) {
       return miss(on.error().message);
     }
@@ -110,8 +102,8 @@ std::optional<LimitGroups::Controller> LimitGroups::findController(const char* c
   out.folder = Fd(::open(out.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!out.folder.valid()) return miss(sysError("open " + out.path, errno).message);
   if (out.v2) {
-    if (auto on =
-            writeAt(out.folder.get(), "cgroup.subtree_control", std::string("+") + controller);
+    if (auto on = sys::writeFileAt(out.folder.get(), "cgroup.subtree_control",
+                                   std::string("+") + controller);
         !on) {
       return miss(on.error().message);
     }
@@ -167,7 +159,7 @@ Result<LimitGroup> LimitGroups::open(uint32_t slot, const Limits& limits) const 
   }
   const auto set = [&](const std::optional<Controller>& controller, const char* file,
                        const std::string& text) -> Result<> {
-    return writeAt(controller->folder.get(), group + "/" + file, text);
+    return sys::writeFileAt(controller->folder.get(), (group + "/" + file).c_str(), text);
   };
   if (memory_) {
     CAY_TRY(set(memory_, memory_->v2 ? "memory.max" : "memory.limit_in_bytes",
@@ -209,10 +201,10 @@ GroupUsage LimitGroups::usage(uint32_t slot) const {
 void LimitGroups::release(uint32_t slot) const {
   const std::string group = groupName(slot);
   if (memory_ && !memory_->v2) {
-    (void)writeAt(memory_->folder.get(), group + "/memory.force_empty", "0");
+    (void)sys::writeFileAt(memory_->folder.get(), (group + "/memory.force_empty").c_str(), "0");
   } else if (memory_) {
     const std::string size = readAt(memory_->folder.get(), group + "/memory.current");
-    (void)writeAt(memory_->folder.get(), group + "/memory.reclaim", size);
+    (void)sys::writeFileAt(memory_->folder.get(), (group + "/memory.reclaim").c_str(), size);
   }
   // After a rush there would be more of them than are ever used at once again.
   if (slot >= kKeptSlots) {
@@ -230,7 +222,8 @@ void LimitGroups::release(uint32_t slot) const {
 void LimitGroups::removeAll() const {
   for (const Controller* controller : folders()) {
     for (const std::string& group : groupsIn(controller->path)) {
-      (void)writeAt(controller->folder.get(), group + "/memory.force_empty", "0");
+      (void)sys::writeFileAt(controller->folder.get(), (group + "/memory.force_empty").c_str(),
+                             "0");
       removeGroupsIn(controller->path + "/" + group);
       (void)::unlinkat(controller->folder.get(), group.c_str(), AT_REMOVEDIR);
     }

@@ -17,12 +17,6 @@ namespace {
 
 constexpr uint64_t kShmBytes = 64ULL << 20;
 
-Result<> mountAt(const std::string& at, const char* type,
-                 std::initializer_list<sys::MountOption> options, const sys::MountFlags& flags) {
-  CAY_ASSIGN(const Fd mount, sys::newMount(type, options, flags));
-  return sys::attachMount(mount, at.c_str());
-}
-
 std::string inNewRoot(const std::string& path) {
   return path == "/" ? kStageRoot : kStageRoot + path;
 }
@@ -65,8 +59,9 @@ Result<std::string> topsFolder(const RootPlan& root) {
   std::string folder = std::string(kStageState) + "/" + root.plan.id + "/tops";
   if (!root.disk.valid()) return folder;
   CAY_TRY(makeFolder(folder, 0));
-  CAY_TRY(mountAt(folder, "ext4", {{"source", sys::fdPath(root.disk.get())}, {"discard", ""}},
-                  {.noDevices = true}));
+  CAY_TRY(sys::mountAt(folder.c_str(), "ext4",
+                       {{"source", sys::fdPath(root.disk.get())}, {"discard", ""}},
+                       {.noDevices = true}));
   for (size_t i = 0; i < root.plan.root.size(); ++i) {
     const std::string top = folder + "/" + std::to_string(i);
     CAY_TRY(makeFolder(top, 0));
@@ -100,19 +95,21 @@ Result<> mountDevices(const Plan& plan) {
   // All sandboxes share these nodes: nobody may add to them.
   CAY_TRY(sys::setMount(copy, {.readOnly = true}));
   CAY_TRY(sys::attachMount(copy, dev.c_str()));
-  CAY_TRY(mountAt(dev + "/pts", "devpts",
-                  {{"newinstance", ""}, {"ptmxmode", "666"}, {"mode", "620"}},
-                  {.noSuid = true, .noExec = true}));
+  CAY_TRY(sys::mountAt((dev + "/pts").c_str(), "devpts",
+                       {{"newinstance", ""}, {"ptmxmode", "666"}, {"mode", "620"}},
+                       {.noSuid = true, .noExec = true}));
   uint64_t shm = kShmBytes;
   if (plan.limits.memoryBytes > 0) shm = std::min(shm, plan.limits.memoryBytes / 2);
-  return mountAt(dev + "/shm", "tmpfs", {{"size", std::to_string(shm)}, {"mode", "1777"}},
-                 {.noSuid = true, .noDevices = true});
+  return sys::mountAt((dev + "/shm").c_str(), "tmpfs",
+                      {{"size", std::to_string(shm)}, {"mode", "1777"}},
+                      {.noSuid = true, .noDevices = true});
 }
 
 }  // namespace
 
 Result<Fd> enterOwnRoot(const RootPlan& root) {
-  CAY_TRY(mountAt(kStageProc, "proc", {}, {.noSuid = true, .noDevices = true, .noExec = true}));
+  CAY_TRY(
+      sys::mountAt(kStageProc, "proc", {}, {.noSuid = true, .noDevices = true, .noExec = true}));
   const bool full = root.plan.mode == Mode::kFull;
   CAY_ASSIGN(Fd userNamespace, sys::newUserNamespace(kStageProc, full ? root.plan.firstUid : 0,
                                                      full ? kIdsPerSandbox : 1));

@@ -22,21 +22,9 @@ Result<Fd> openNamespace(const char* path) {
   return space;
 }
 
-Result<> writeText(const char* path, const std::string& text) {
-  const Fd file(::open(path, O_WRONLY | O_CLOEXEC));
-  if (!file.valid()) return failSys(path, errno);
-  return sys::writeAll(file.get(), text);
-}
-
 Result<> makeFolder(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return failSys("mkdir " + path, errno);
   return {};
-}
-
-Result<> mountAt(const char* at, const char* type, std::initializer_list<sys::MountOption> options,
-                 const sys::MountFlags& flags) {
-  CAY_ASSIGN(const Fd mount, sys::newMount(type, options, flags));
-  return sys::attachMount(mount, at);
 }
 
 // An ordinary user becomes root over namespaces of its own.
@@ -44,9 +32,9 @@ Result<> becomeRootOfOwnNamespace() {
   const std::string uid = "0 " + std::to_string(::geteuid()) + " 1";
   const std::string gid = "0 " + std::to_string(::getegid()) + " 1";
   CAY_TRY(sys::unshare(CLONE_NEWUSER));
-  CAY_TRY(writeText("/proc/self/setgroups", "deny"));
-  CAY_TRY(writeText("/proc/self/uid_map", uid));
-  return writeText("/proc/self/gid_map", gid);
+  CAY_TRY(sys::writeFileAt(AT_FDCWD, "/proc/self/setgroups", "deny"));
+  CAY_TRY(sys::writeFileAt(AT_FDCWD, "/proc/self/uid_map", uid));
+  return sys::writeFileAt(AT_FDCWD, "/proc/self/gid_map", gid);
 }
 
 struct Node {
@@ -80,8 +68,8 @@ Result<> makeNode(Mode mode, const std::string& path, const Node& node) {
 Result<> makeDevices(Mode mode) {
   const std::string dev = kStageDev;
   CAY_TRY(makeFolder(dev));
-  CAY_TRY(mountAt(dev.c_str(), "tmpfs", {{"mode", "755"}, {"size", "64k"}},
-                  {.noSuid = true, .noExec = true}));
+  CAY_TRY(sys::mountAt(dev.c_str(), "tmpfs", {{"mode", "755"}, {"size", "64k"}},
+                       {.noSuid = true, .noExec = true}));
   for (const Node& node : kNodes) CAY_TRY(makeNode(mode, dev + "/" + node.name, node));
   for (const Link& link : kLinks) {
     if (::symlink(link.target, (dev + "/" + link.name).c_str()) != 0) {
@@ -111,15 +99,15 @@ Result<Stage> Stage::enter(Mode mode, const std::string& sandboxes) {
 
   stage.devices_ = Fd(::open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC));
   // Any folder will do to hang the new root on.
-  CAY_TRY(mountAt(sandboxes.c_str(), "tmpfs", {{"mode", "755"}, {"size", "1m"}},
-                  {.noSuid = true, .noDevices = true}));
+  CAY_TRY(sys::mountAt(sandboxes.c_str(), "tmpfs", {{"mode", "755"}, {"size", "1m"}},
+                       {.noSuid = true, .noDevices = true}));
   if (::chdir(sandboxes.c_str()) != 0) return failSys("chdir", errno);
   CAY_TRY(makeFolder("old"));
   CAY_TRY(sys::pivotRoot(".", "old"));
   if (::chdir("/") != 0) return failSys("chdir", errno);
   for (const char* folder : {kStageMounts, kStageProc, kStageRoot}) CAY_TRY(makeFolder(folder));
-  CAY_TRY(mountAt(kStageMounts, "tmpfs", {{"mode", "755"}, {"size", "1m"}},
-                  {.noSuid = true, .noDevices = true}));
+  CAY_TRY(sys::mountAt(kStageMounts, "tmpfs", {{"mode", "755"}, {"size", "1m"}},
+                       {.noSuid = true, .noDevices = true}));
   CAY_TRY(makeFolder("/s/layers"));
   CAY_TRY(makeFolder(kStageIdmapped));
   for (int i = 0; i < kMostLayers; ++i) {

@@ -39,11 +39,6 @@ bool populated(const Group& group) {
   return !length || !std::string_view(text, *length).contains("populated 0");
 }
 
-bool writeFileAt(int folder, const char* name, std::string_view text) {
-  const Fd file(::openat(folder, name, O_WRONLY | O_CLOEXEC));
-  return file.valid() && sys::writeAll(file.get(), text).has_value();
-}
-
 std::vector<pid_t> members(int folder) {
   std::vector<pid_t> out;
   const Fd file(::openat(folder, "cgroup.procs", O_RDONLY | O_CLOEXEC));
@@ -97,7 +92,7 @@ class CgroupTree : public ProcessTree {
 
   void kill() override {
     group_.killed = true;
-    (void)writeFileAt(group_.folder.get(), "cgroup.kill", "1");
+    (void)sys::writeFileAt(group_.folder.get(), "cgroup.kill", "1");
   }
   // Once empty it stays so: the leader was its first process, and nothing enters from outside.
   bool empty() override {
@@ -167,7 +162,7 @@ class CgroupTrees : public ProcessTrees {
       siginfo_t info{};
       (void)::waitid(P_PID, static_cast<id_t>(born->pid), &info, WEXITED);
       group.killed = true;
-      if (!writeFileAt(group.folder.get(), "cgroup.kill", "1")) {
+      if (!sys::writeFileAt(group.folder.get(), "cgroup.kill", "1")) {
         verdict = fail(Code::kInternal, "cgroup.kill cannot be written");
       }
     }
@@ -222,7 +217,7 @@ void sweep(const std::string& path) {
       if (::rmdir(group.c_str()) == 0) continue;
       left = true;
       const Fd folder(::open(group.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      if (folder.valid()) (void)writeFileAt(folder.get(), "cgroup.kill", "1");
+      if (folder.valid()) (void)sys::writeFileAt(folder.get(), "cgroup.kill", "1");
     }
     if (!left) break;
     ::usleep(10'000);

@@ -76,6 +76,15 @@ Result<std::string> readWhole(const Fd& file, const char* path, size_t limit) {
 
 }  // namespace
 
+Result<> writeFileAt(int dir, const char* path, std::string_view text) {
+  const Fd file(::openat(dir, path, O_WRONLY | O_CLOEXEC));
+  if (!file.valid()) return failSys(path, errno);
+  if (auto written = writeAll(file.get(), text); !written) {
+    return std::unexpected(std::move(written.error()).wrap(path));
+  }
+  return {};
+}
+
 Result<std::string> readFile(const char* path, size_t limit) {
   return readWhole(Fd(::open(path, O_RDONLY | O_CLOEXEC)), path, limit);
 }

@@ -23,6 +23,8 @@ Result<> writeAll(int fd, std::string_view data);
 Result<std::string> readFile(const char* path, size_t limit = 64 * 1024);
 // The same of a file below a directory; a link at its end is not followed.
 Result<std::string> readFileAt(int dir, const char* path, size_t limit = 64 * 1024);
+// Into a file that is there, by one write, as files below /proc and /sys want it.
+Result<> writeFileAt(int dir, const char* path, std::string_view text);
 
 struct Pipe {
   Fd read;

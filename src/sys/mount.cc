@@ -95,6 +95,12 @@ Result<Fd> newMount(const char* type, std::span<const MountOption> options,
   return Fd(static_cast<int>(mount));
 }
 
+Result<> mountAt(const char* at, const char* type, std::initializer_list<MountOption> options,
+                 const MountFlags& flags) {
+  CAY_ASSIGN(const Fd mount, newMount(type, options, flags));
+  return attachMount(mount, at);
+}
+
 Result<> detachMount(const char* path) {
   if (::syscall(SYS_umount2, path, kDetach) != 0) {
     return failSys(std::string("umount ") + path, errno);

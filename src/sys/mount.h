@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <utility>
@@ -33,6 +34,10 @@ using MountOption = std::pair<const char*, std::string>;
 // A new file system, detached. Options without a value have an empty one.
 Result<Fd> newMount(const char* type, std::span<const MountOption> options,
                     const MountFlags& flags);
+
+// The same, attached.
+Result<> mountAt(const char* at, const char* type, std::initializer_list<MountOption> options,
+                 const MountFlags& flags);
 
 // Takes the mount at `path` away with everything below it, even if it is in use.
 Result<> detachMount(const char* path);

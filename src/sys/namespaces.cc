@@ -20,16 +20,10 @@ extern "C" int setns(int, int) noexcept;
 namespace cay::sys {
 namespace {
 
-Result<> writeText(const std::string& path, const std::string& text) {
-  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.valid()) return failSys(path, errno);
-  return writeAll(file.get(), text);
-}
-
 Result<Fd> mapAndOpen(const std::string& proc, uint32_t first, uint32_t count) {
   const std::string map = "0 " + std::to_string(first) + " " + std::to_string(count);
-  CAY_TRY(writeText(proc + "/uid_map", map));
-  CAY_TRY(writeText(proc + "/gid_map", map));
+  CAY_TRY(writeFileAt(AT_FDCWD, (proc + "/uid_map").c_str(), map));
+  CAY_TRY(writeFileAt(AT_FDCWD, (proc + "/gid_map").c_str(), map));
   Fd space(::open((proc + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
   if (!space.valid()) return failSys("a user namespace's descriptor", errno);
   return space;
