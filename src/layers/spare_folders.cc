@@ -108,7 +108,7 @@ Result<> SpareFolders::giveBack(const Shape& shape, int dir, const char* name) {
 void SpareFolders::refill() {
   std::unique_lock lock(mutex_);
   for (auto& [name, kept] : kept_) {
-    while (kept.names.size() < kKept) {
+    while (kept.names.size() < kFew) {
       lock.unlock();
       std::string spare = newId("spare");
       const auto built = build(kept.shape, folder_.get(), spare.c_str());

@@ -41,7 +41,10 @@ void addTops(Shape& shape, size_t overlays);
 
 class SpareFolders {
  public:
-  static constexpr size_t kKept = 64;  // of each shape
+  // Of each shape: so many are kept of what is given back, and so few are there before more are
+  // made. Where sandboxes come and go, what goes is then enough, and none is made to be removed.
+  static constexpr size_t kKept = 64;
+  static constexpr size_t kFew = 16;
 
   // `folder` is ours alone: spares/ of the state folder. Removes what an earlier host left there.
   explicit SpareFolders(Fd folder);

@@ -86,13 +86,13 @@ TEST_F(SpareFoldersTest, AreTheSameMadeAheadOrNot) {
   EXPECT_EQ(stat.st_mode, S_IFDIR | 0755U);
   EXPECT_EQ(stat.st_uid, owner_);
   spares_.refill();
-  EXPECT_EQ(spares(), SpareFolders::kKept);
+  EXPECT_EQ(spares(), SpareFolders::kFew);
   take("second", shape);
-  EXPECT_EQ(spares(), SpareFolders::kKept - 1);
+  EXPECT_EQ(spares(), SpareFolders::kFew - 1);
   EXPECT_EQ(contents("second"), contents("first"));
   // One of another shape is not taken from them.
   take("third", shapeOf(1));
-  EXPECT_EQ(spares(), SpareFolders::kKept - 1);
+  EXPECT_EQ(spares(), SpareFolders::kFew - 1);
   EXPECT_FALSE(fs::exists(temp_.path() / "new/third/tops/1"));
 }
 
@@ -191,13 +191,15 @@ TEST_F(SpareFoldersTest, WhatIsOfAnotherShapeIsBroughtIntoThisOne) {
 }
 
 TEST_F(SpareFoldersTest, ThereAreNeverTooMany) {
-  take("a", shapeOf(0));
-  take("b", shapeOf(0));
+  const auto name = [](size_t i) { return "n" + std::to_string(i); };
+  for (size_t i = 0; i <= SpareFolders::kKept; ++i) take(name(i).c_str(), shapeOf(0));
+  for (size_t i = 0; i <= SpareFolders::kKept; ++i) giveBack(name(i).c_str(), shapeOf(0));
+  EXPECT_EQ(spares(), SpareFolders::kKept);
   spares_.refill();
-  giveBack("a", shapeOf(0));
   EXPECT_EQ(spares(), SpareFolders::kKept);
+  take("b", shapeOf(0));
   giveBack("b", shapeOf(5));  // nobody has asked for those yet
-  EXPECT_EQ(spares(), SpareFolders::kKept);
+  EXPECT_EQ(spares(), SpareFolders::kKept - 1);
 }
 
 TEST_F(SpareFoldersTest, WhatAnEarlierHostLeftIsRemoved) {
