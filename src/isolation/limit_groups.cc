@@ -18,6 +18,9 @@ namespace {
 
 constexpr uint64_t kCpuPeriodUs = 100'000;
 constexpr uint32_t kKeptSlots = 256;
+// Memory that a group may pass on to its next owner: to look for so little costs more than it is
+// worth.
+constexpr uint64_t kPassedOn = 1 << 20;
 
 std::string groupName(uint32_t slot) {
   return "s" + std::to_string(slot);
@@ -182,16 +185,19 @@ Result<LimitGroup> LimitGroups::open(uint32_t slot, const Limits& limits) const 
   return out;
 }
 
+uint64_t LimitGroups::memoryOf(const std::string& group) const {
+  if (!memory_) return 0;
+  const char* file = memory_->v2 ? "/memory.current" : "/memory.usage_in_bytes";
+  return numberAfter(readAt(memory_->folder.get(), group + file), "");
+}
+
 GroupUsage LimitGroups::usage(uint32_t slot) const {
   const std::string group = groupName(slot);
   const auto read = [&](const std::optional<Controller>& controller, const char* file) {
     return controller ? readAt(controller->folder.get(), group + "/" + file) : std::string();
   };
   GroupUsage usage;
-  if (memory_) {
-    usage.memoryBytes =
-        numberAfter(read(memory_, memory_->v2 ? "memory.current" : "memory.usage_in_bytes"), "");
-  }
+  usage.memoryBytes = memoryOf(group);
   usage.pids = numberAfter(read(pids_, "pids.current"), "");
   // Kept for every group of version 2, whatever controllers it has.
   usage.cpuMs = numberAfter(read(execs_, "cpu.stat"), "usage_usec ") / 1000;
@@ -200,14 +206,14 @@ GroupUsage LimitGroups::usage(uint32_t slot) const {
 
 void LimitGroups::release(uint32_t slot) const {
   const std::string group = groupName(slot);
-  if (memory_ && !memory_->v2) {
-    (void)sys::writeFileAt(memory_->folder.get(), (group + "/memory.force_empty").c_str(), "0");
-  } else if (memory_) {
-    const std::string size = readAt(memory_->folder.get(), group + "/memory.current");
-    (void)sys::writeFileAt(memory_->folder.get(), (group + "/memory.reclaim").c_str(), size);
-  }
   // After a rush there would be more of them than are ever used at once again.
-  if (slot >= kKeptSlots) {
+  const bool leaves = slot >= kKeptSlots;
+  const uint64_t left = memoryOf(group);
+  if (left > (leaves ? 0 : kPassedOn)) {
+    const char* file = memory_->v2 ? "/memory.reclaim" : "/memory.force_empty";
+    (void)sys::writeFileAt(memory_->folder.get(), (group + file).c_str(), std::to_string(left));
+  }
+  if (leaves) {
     for (const Controller* controller : folders()) {
       (void)::unlinkat(controller->folder.get(), group.c_str(), AT_REMOVEDIR);
     }

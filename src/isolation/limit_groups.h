@@ -58,6 +58,7 @@ class LimitGroups {
                                                   std::string& why);
   static std::optional<Controller> findExecGroups(const std::string& name);
   [[nodiscard]] std::vector<const Controller*> folders() const;
+  [[nodiscard]] uint64_t memoryOf(const std::string& group) const;
 
   std::optional<Controller> memory_;
   std::optional<Controller> pids_;

@@ -11,6 +11,7 @@
 #include "sys/file.h"
 #include "sys/mount.h"
 #include "sys/namespaces.h"
+#include "sys/remove_tree.h"
 
 namespace cay::isolation {
 namespace {
@@ -32,12 +33,17 @@ Result<std::string> idmapped(const std::string& layer, int number, int userNames
 
 Result<> mountOverlay(const Plan& plan, const std::string& at, const std::string& lowers,
                       const std::string& top) {
+  // `volatile`: an fsync inside does not wait for the disk, and above all the end of a sandbox does
+  // not write out every file of the machine that shares its disk. The kernel leaves a mark, so that
+  // nobody mounts such a top again after a power failure without having thought of it; we have.
+  CAY_TRY(sys::removeTree(AT_FDCWD, (top + "/work/work").c_str()));
   std::vector<sys::MountOption> options = {{"lowerdir", lowers},
                                            {"upperdir", top + "/upper"},
                                            {"workdir", top + "/work"},
                                            {"index", "off"},
                                            {"xino", "off"},
-                                           {"metacopy", "off"}};
+                                           {"metacopy", "off"},
+                                           {"volatile", ""}};
   if (plan.mode == Mode::kUnprivileged) options.emplace_back("userxattr", "");
   CAY_ASSIGN(const Fd mount, sys::newMount("overlay", options, {.noDevices = true}));
   return sys::attachMount(mount, inNewRoot(at).c_str());
