@@ -21,11 +21,7 @@ enum class Recursive { kNo, kYes };
 
 // Removes a file, a link itself, an empty directory or, with kYes, a directory and everything below
 // it. The root, the home and what leads to the home are refused (kInvalid). Links met on the way
-// are removed, never followed. Stops at the first thing that cannot be removed.
+// are removed, never followed. Goes on past what cannot be removed; the error names it.
 Result<> remove(const Place& place, std::string_view path, Recursive recursive);
-
-// Removes the entry, with what is below it, by a thread that is already acting. `shownPath` is for
-// errors.
-Result<> removeTree(int dir, const std::string& name, const std::string& shownPath);
 
 }  // namespace cay::files

@@ -5,7 +5,7 @@
 #include "base/ids.h"
 #include "base/text.h"
 #include "files/copy_tree.h"
-#include "files/directories.h"
+#include "sys/remove_tree.h"
 
 namespace cay::files {
 namespace {
@@ -20,10 +20,10 @@ Result<> moveAcross(const Location& source, const std::string& fromPath, const L
         toPath);
   }
   if (!moved) {
-    (void)removeTree(target.dir.get(), hidden, toPath);
+    (void)sys::removeTree(target.dir.get(), hidden.c_str());
     return moved;
   }
-  return removeTree(source.dir.get(), source.name, fromPath);
+  return sys::removeTree(source.dir.get(), source.name.c_str());
 }
 
 }  // namespace
