@@ -26,13 +26,15 @@ def crash(start_host):
 
 
 def test_background_process_goes_on(own_host, crash):
-    process = own_host.client().spawn(COUNTER.format(n=40))
+    # It waits for its end to be told: a new host may take its time.
+    process = own_host.client().spawn("trap 'cat >/dev/null' EXIT; " + COUNTER.format(n=40))
     time.sleep(0.3)
     host = crash(own_host, wait=0.5)
     client = host.client()
     assert host.is_running(process["pid"])
     listed = client.process(process["id"])
     assert listed["running"] and listed["pid"] == process["pid"]
+    client.post(f"/v1/processes/{process['id']}/stdin", b"", eof=1)
     done = client.output(f"/v1/processes/{process['id']}", follow=1)
     assert done.stdout == "".join(f"{i}\n" for i in range(40)), "before, during and after"
     assert done.stderr == "".join(f"e{i}\n" for i in range(40))
@@ -61,7 +63,7 @@ def test_finished_records_are_still_there(own_host, crash):
 
 def test_kept_exec_goes_on(own_host, crash):
     headers = {"Idempotency-Key": "recovery"}
-    script = COUNTER.format(n=40)
+    script = COUNTER.format(n=120)
     stream = own_host.client().exec_stream(script, headers=headers)
     stream.until_text("3\n")
     exec_id = stream.seen[0]["exec_id"]
@@ -69,7 +71,7 @@ def test_kept_exec_goes_on(own_host, crash):
     assert client.get(f"/v1/execs/{exec_id}").json()["state"] == "running"
     done = client.exec(script, headers=headers)
     assert done.exec_id == exec_id, "the key still leads to the first run"
-    assert done.stdout == "".join(f"{i}\n" for i in range(40))
+    assert done.stdout == "".join(f"{i}\n" for i in range(120))
     assert done.exit["exit_code"] == 7
 
 
