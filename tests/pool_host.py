@@ -99,6 +99,10 @@ class PoolHost(Host):
     def sandbox_client(self, sandbox_id: str, token: str | None) -> Client:
         return Client(self.address, self.port, token=token, prefix=f"/v1/sandboxes/{sandbox_id}", host=self)
 
+    def keepers(self) -> list[int]:
+        """Its processes that are PID 1 somewhere."""
+        return [pid for pid in self.processes() if _inner_pid(pid) == 1]
+
     def destroy(self) -> None:
         super().destroy()
         if self.owns_place:

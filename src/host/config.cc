@@ -40,6 +40,8 @@ it runs as. CAY_TREE_KILL=subreaper holds the processes of a command together wi
   --host-mode             serve many sandboxes, each behind walls of its own; needs a token
                           (SBX_HOST_MODE=1)
   --capacity N            how many at a time (SBX_CAPACITY, default 64)
+  --ready N               how many more, with walls up, may wait for the next creates while many are
+                          being used (CAY_READY, default 16; 0: none)
   --images DIR            folder of root file systems that sandboxes can be made of, one in each entry
                           (CAY_IMAGES)
   --walls WALLS           full, unprivileged or restricted (CAY_WALLS, default auto: the strongest
@@ -49,6 +51,7 @@ it runs as. CAY_TREE_KILL=subreaper holds the processes of a command together wi
 )";
 
 constexpr uint64_t kMostCapacity = 20'000;
+constexpr uint64_t kMostReady = 1'000;
 
 std::unexpected<Error> bad(std::string_view name, std::string_view value,
                            std::string_view expected) {
@@ -120,6 +123,11 @@ Result<> setCompatHostToken(Config& config, std::string_view name, std::string_v
 
 Result<> setCapacity(Config& config, std::string_view name, std::string_view value) {
   CAY_ASSIGN(config.capacity, numberIn(name, value, 1, kMostCapacity));
+  return {};
+}
+
+Result<> setReady(Config& config, std::string_view name, std::string_view value) {
+  CAY_ASSIGN(config.mostReady, numberIn(name, value, 0, kMostReady));
   return {};
 }
 
@@ -204,6 +212,7 @@ constexpr Setting kSettings[] = {
     {.flag = "", .variable = "CAY_TREE_KILL", .set = setTreeKill},
     {.flag = "--host-mode", .variable = "SBX_HOST_MODE", .set = setHostMode, .isSwitch = true},
     {.flag = "--capacity", .variable = "SBX_CAPACITY", .set = setCapacity},
+    {.flag = "--ready", .variable = "CAY_READY", .set = setReady},
     {.flag = "--images", .variable = "CAY_IMAGES", .set = setImages},
     {.flag = "--walls", .variable = "CAY_WALLS", .set = setWalls},
     {.flag = "--compat-host-token",

@@ -30,6 +30,7 @@ struct Config {
   bool hostMode = false;
   size_t capacity = 64;                  // sandboxes at a time
   bool compatHostToken = false;          // the host's token opens sandboxes too
+  size_t mostReady = 16;                 // of which so many may be made before they are asked for
   std::string images;                    // a folder of local roots; empty: there are none
   std::optional<isolation::Mode> walls;  // the strongest that can be had, if not set
 

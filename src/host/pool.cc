@@ -113,6 +113,7 @@ net::Task<Result<>> Pool::proveWalls() {
   if (!examineOnly_) logMissing(services_->walls);
   // Only now: the tries need no room of their own.
   registry_->setCapacity(config_.capacity);
+  registry_->setMostReady(config_.mostReady);
   co_return Result<>();
 }
 

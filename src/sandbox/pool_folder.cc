@@ -23,6 +23,7 @@ using isolation::Mode;
 constexpr char kRecord[] = "record.json";
 constexpr char kTrash[] = "trash/";
 constexpr std::string_view kBatch = "batch.";
+constexpr std::string_view kReady = "ready.";
 constexpr size_t kMostRecordBytes = 4 << 20;
 // In restricted mode the users of sandboxes must reach their homes.
 constexpr mode_t kClosed = 0700;
@@ -49,6 +50,20 @@ Result<> writeNew(int dir, const std::string& name, std::string_view text) {
   CAY_ASSIGN(const Fd file,
              sys::openAt(dir, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
   return sys::writeAll(file.get(), text);
+}
+
+// Into a file that is there, and empty.
+Result<> fillRecord(int dir, const std::string& path, const PoolRecord& record) {
+  CAY_ASSIGN(const Fd file, sys::openAt(dir, path.c_str(), O_WRONLY | O_NOFOLLOW));
+  return sys::writeAll(file.get(), recordText(record));
+}
+
+std::string recordPath(const PoolRecord& record) {
+  return record.id + "/" + kRecord;
+}
+
+std::string readyPath(const PoolRecord& record) {
+  return record.id + "/" + std::string(kReady) + std::to_string(record.slot);
 }
 
 Result<std::vector<std::string>> namesIn(const Fd& folder) {
@@ -112,9 +127,7 @@ layers::Shape PoolFolder::shapeOf(const PoolSpec& spec, size_t overlays) const {
 Result<> PoolFolder::build(const PoolRecord& record, const layers::Shape& shape) const {
   const char* id = record.id.c_str();
   CAY_TRY(spares_->take(shape, new_.get(), id, userIds_.first(record.slot)));
-  CAY_ASSIGN(const Fd file,
-             sys::openAt(new_.get(), (record.id + "/" + kRecord).c_str(), O_WRONLY | O_NOFOLLOW));
-  CAY_TRY(sys::writeAll(file.get(), recordText(record)));
+  CAY_TRY(fillRecord(new_.get(), recordPath(record), record));
   const uint64_t diskBytes = record.spec->limits.diskBytes;
   if (diskBytes == 0) return {};
   CAY_ASSIGN(const Fd folder, sys::openAt(new_.get(), id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
@@ -149,6 +162,25 @@ Result<> PoolFolder::make(const std::vector<PoolRecord>& records, size_t overlay
   }
   (void)sys::unlinkAt(new_.get(), (std::string(kBatch) + records.front().id).c_str());
   return made;
+}
+
+Result<> PoolFolder::makeReady(const PoolRecord& record, size_t overlays) const {
+  const char* id = record.id.c_str();
+  auto made =
+      spares_->take(shapeOf(*record.spec, overlays), new_.get(), id, userIds_.first(record.slot));
+  if (made) {
+    made = sys::renameAt(new_.get(), recordPath(record).c_str(), new_.get(),
+                         readyPath(record).c_str());
+  }
+  if (made) made = sys::renameAt(new_.get(), id, sandboxes_.get(), id);
+  if (!made) (void)sys::removeTree(new_.get(), id);
+  return made;
+}
+
+Result<> PoolFolder::adopt(const PoolRecord& record) const {
+  CAY_TRY(fillRecord(sandboxes_.get(), readyPath(record), record));
+  return sys::renameAt(sandboxes_.get(), readyPath(record).c_str(), sandboxes_.get(),
+                       recordPath(record).c_str());
 }
 
 Result<PoolFolder::Trashed> PoolFolder::discard(const std::string& id,
@@ -191,6 +223,20 @@ std::optional<uint32_t> PoolFolder::slotByFiles(const std::string& id) const {
   return std::nullopt;
 }
 
+std::optional<uint32_t> PoolFolder::readySlot(const std::string& id) const {
+  const auto folder =
+      sys::openAt(sandboxes_.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const auto names = folder ? namesIn(*folder) : std::unexpected(folder.error());
+  if (!names) return std::nullopt;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(kReady)) continue;
+    if (const auto slot = parseUint(std::string_view(name).substr(kReady.size()))) {
+      return static_cast<uint32_t>(*slot);
+    }
+  }
+  return std::nullopt;
+}
+
 Result<PoolFolder::Found> PoolFolder::recover() const {
   CAY_TRY(sweepUnfinished());
   Found found;
@@ -211,9 +257,12 @@ Result<PoolFolder::Found> PoolFolder::recover() const {
       found.records.push_back(std::move(*record));
       continue;
     }
-    log(Level::kError, "the record of a sandbox is broken",
-        {{"sandbox", name}, {"error", record ? "it is another's" : record.error().message}});
-    CAY_ASSIGN(Trashed what, discard(name, slotByFiles(name)));
+    const auto ready = readySlot(name);
+    if (!ready) {
+      log(Level::kError, "the record of a sandbox is broken",
+          {{"sandbox", name}, {"error", record ? "it is another's" : record.error().message}});
+    }
+    CAY_ASSIGN(Trashed what, discard(name, ready ? ready : slotByFiles(name)));
     found.trash.push_back(std::move(what));
   }
   return found;

@@ -5,7 +5,8 @@
 //   images/, disks/, spares/  of the layers room
 //   new/<id>/                 being made
 //   new/batch.<id>            ids that are being made together
-//   sandboxes/<id>/           a sandbox: record.json, keeper.sock, execs/, and its files:
+//   sandboxes/<id>/           a sandbox: record.json (or ready.<slot>, while it is nobody's),
+//                             keeper.sock, execs/, and its files:
 //     tops/<n>/{upper,work}   the writable top of each overlay of its image, or disk.img with them
 //     home/                   in restricted mode
 //   trash/<id>.<slot>/        being removed
@@ -57,6 +58,10 @@ class PoolFolder {
   // Makes the folders of sandboxes that were asked for together, with their records. Either all are
   // there afterwards, also after a crash at any point, or none.
   [[nodiscard]] Result<> make(const std::vector<PoolRecord>& records, size_t overlays) const;
+  // Makes the folder of a sandbox that nobody has asked for yet.
+  [[nodiscard]] Result<> makeReady(const PoolRecord& record, size_t overlays) const;
+  // Turns such a one into what the record says; id and slot are as they were.
+  [[nodiscard]] Result<> adopt(const PoolRecord& record) const;
   // To be called in the background after that.
   void refill() const { spares_->refill(); }
 
@@ -74,13 +79,16 @@ class PoolFolder {
     std::vector<PoolRecord> records;
     std::vector<Trashed> trash;
   };
-  // What an earlier host left, after sweeping what it had not finished making. A sandbox whose
-  // record is broken goes to the trash: nobody could have its token.
+  // What an earlier host left, after sweeping what it had not finished making. What nobody had
+  // asked for goes to the trash, and so does a sandbox whose record is broken: nobody could have
+  // its token.
   [[nodiscard]] Result<Found> recover() const;
 
  private:
   PoolFolder() = default;
   [[nodiscard]] Result<> build(const PoolRecord& record, const layers::Shape& shape) const;
+  // The slot of one that nobody has asked for.
+  [[nodiscard]] std::optional<uint32_t> readySlot(const std::string& id) const;
   [[nodiscard]] Result<> publish(const std::vector<PoolRecord>& records) const;
   [[nodiscard]] Result<> sweepUnfinished() const;
   // The slot by who owns the files of a sandbox; nullopt if it has none of its own.

@@ -22,6 +22,7 @@ constexpr Millis kReadersStep{10};
 constexpr Millis kOrphansStep{5};
 constexpr Millis kRecoverPatience{10'000};  // for living keepers to tell what they hold
 constexpr Millis kShutdownPatience{7'000};
+constexpr Millis kReadyPatience{10'000};  // for a keeper that nobody waits for
 
 int64_t expiryOf(const PoolRecord& record) {
   if (record.spec->ttlMs == 0) return Pooled::kNever;
@@ -37,12 +38,23 @@ Pooled::Pooled(Registry& registry, PoolRecord what, std::shared_ptr<const layers
       activity(monotonicMs()),
       expiresAtMs(expiryOf(record)) {}
 
+void Pooled::become(PoolRecord what) {
+  record = std::move(what);
+  activity = Activity(monotonicMs());
+  expiresAtMs = expiryOf(record);
+}
+
 Registry::Registry(asio::io_context& io, PoolFolder folder, GoneList gone, Options options)
     : io_(io),
       folder_(std::move(folder)),
       gone_(std::move(gone)),
       options_(std::move(options)),
       slots_(folder_.userIds().slots),
+      ready_(io, {.make = [this](ReadySandboxes::Kind kind) { return makeReady(std::move(kind)); },
+                  .takeAway =
+                      [this](const PooledPtr& pooled) {
+                        takeAway(pooled, Death::kKilled, std::nullopt);
+                      }}),
       upkeep_(io, *options_.images) {}
 
 net::Task<Result<std::unique_ptr<Registry>>> Registry::open(asio::io_context& io, PoolFolder folder,
@@ -124,12 +136,13 @@ Sandbox::Options Registry::sandboxOptions(SandboxFolder folder) const {
           .spawnKeeper = {}};
 }
 
-Sandbox::Options Registry::sandboxOptions(const Pooled& pooled) const {
+Sandbox::Options Registry::sandboxOptions(const Pooled& pooled) {
   Sandbox::Options options = sandboxOptions(folder_.of(pooled.record.id));
   options.hasSpareLog = true;
   options.spawnKeeper = [this, &pooled](Fd listener) {
     return spawnKeeper(pooled, std::move(listener));
   };
+  options.onFirstWork = [this, &pooled] { ready_.used(*pooled.record.spec, monotonicMs()); };
   return options;
 }
 
@@ -201,6 +214,21 @@ net::Task<Result<Registry::Created>> Registry::create(CreateRequest request) {
   co_return created;
 }
 
+PoolRecord Registry::recordFor(const CreateRequest& request, SharedSpec spec, std::string id,
+                               uint32_t slot) const {
+  return {.id = std::move(id),
+          .token = randomHex(kTokenBytes),
+          .mode = options_.mode,
+          .slot = slot,
+          .createdAtMs = wallMs(),
+          .imageVersion = {},
+          .spec = std::move(spec),
+          .key = request.key,
+          .fingerprint = request.fingerprint,
+          .index = 0,
+          .rejected = 0};
+}
+
 // Records with an identity each, and with slots that are taken.
 Result<std::vector<PoolRecord>> Registry::draft(const CreateRequest& request, uint32_t count) {
   const auto spec = std::make_shared<const PoolSpec>(request.spec);
@@ -211,22 +239,72 @@ Result<std::vector<PoolRecord>> Registry::draft(const CreateRequest& request, ui
       for (const PoolRecord& record : records) slots_.release(record.slot);
       return fail(Code::kExhausted, "there are no user ids left, until deleted sandboxes are gone");
     }
-    records.push_back({.id = newId(kPoolIdPrefix),
-                       .token = randomHex(kTokenBytes),
-                       .mode = options_.mode,
-                       .slot = *slot,
-                       .createdAtMs = wallMs(),
-                       .imageVersion = {},
-                       .spec = spec,
-                       .key = request.key,
-                       .fingerprint = request.fingerprint,
-                       .index = index,
-                       .rejected = request.count - count});
+    PoolRecord& record =
+        records.emplace_back(recordFor(request, spec, newId(kPoolIdPrefix), *slot));
+    record.index = index;
+    record.rejected = request.count - count;
   }
   return records;
 }
 
+net::Task<PooledPtr> Registry::adopt(const CreateRequest& request) {
+  PooledPtr pooled = ready_.take(request.spec);
+  if (!pooled) co_return nullptr;
+  PoolRecord record = recordFor(request, std::make_shared<const PoolSpec>(request.spec),
+                                pooled->record.id, pooled->record.slot);
+  record.imageVersion = pooled->record.imageVersion;
+  record.rejected = request.count - 1;
+  auto work = [this, &record]() -> Result<> {
+    CAY_ASSIGN(const layers::Image image, options_.images->resolve(record.spec->image));
+    if (image.version != record.imageVersion) return fail(Code::kConflict, "an older image");
+    return folder_.adopt(record);
+  };
+  const Result<> adopted = co_await makers_.run(std::move(work));
+  if (!adopted) {
+    takeAway(pooled, Death::kKilled, std::nullopt);
+    co_return nullptr;
+  }
+  pooled->become(std::move(record));
+  members_.emplace(pooled->record.id, pooled);
+  co_return pooled;
+}
+
+net::Task<PooledPtr> Registry::makeReady(ReadySandboxes::Kind kind) {
+  CreateRequest request;
+  request.spec.image = std::move(kind.image);
+  request.spec.network = kind.network;
+  request.spec.limits = kind.limits;
+  auto records = draft(request, 1);
+  if (!records) co_return nullptr;
+  PoolRecord& record = records->front();
+  auto work = [this, &record]() -> Result<layers::Image> {
+    CAY_ASSIGN(layers::Image image, options_.images->resolve(record.spec->image));
+    record.imageVersion = image.version;
+    CAY_TRY(folder_.makeReady(record, image.overlays.size()));
+    return image;
+  };
+  auto image = co_await removers_.run(std::move(work));
+  if (!image) {
+    slots_.release(record.slot);
+    co_return nullptr;
+  }
+  const auto pooled = std::make_shared<Pooled>(*this, std::move(record), shared(*image));
+  const Result<> begun = co_await pooled->sandbox.prepare();
+  if (begun && co_await pooled->sandbox.settled(kReadyPatience) && pooled->sandbox.hasKeeper()) {
+    co_return pooled;
+  }
+  log(Level::kWarn, "a sandbox could not be made ready",
+      {{"error", begun ? "its keeper did not come up" : begun.error().message}});
+  takeAway(pooled, Death::kKilled, std::nullopt);
+  co_return nullptr;
+}
+
 net::Task<Result<Registry::Created>> Registry::make(const CreateRequest& request, uint32_t count) {
+  if (count == 1) {
+    if (PooledPtr adopted = co_await adopt(request)) {
+      co_return Created{.sandboxes = {std::move(adopted)}, .rejected = request.count - count};
+    }
+  }
   CAY_CO_ASSIGN(std::vector<PoolRecord> records, draft(request, count));
   auto work = [this, &records, &request]() -> Result<layers::Image> {
     CAY_ASSIGN(layers::Image image, options_.images->resolve(request.spec.image));
@@ -271,18 +349,27 @@ std::vector<PooledPtr> Registry::list() const {
 void Registry::retire(const PooledPtr& pooled, Death death) {
   if (pooled->death) return;
   const PoolRecord& record = pooled->record;
-  pooled->death = death;
   members_.erase(record.id);
   leave(pooled);
   // The death first: a host that dies here finds it in both places and knows what to do.
   if (auto noted = gone_.add(record.id, record.token, death, wallMs()); !noted) {
     log(Level::kError, "a death could not be noted", {{"error", noted.error().message}});
   }
+  std::optional<layers::Shape> reusable;
+  if (pooled->image) reusable = folder_.shapeOf(*record.spec, pooled->image->overlays.size());
+  takeAway(pooled, death, std::move(reusable));
+}
+
+void Registry::takeAway(const PooledPtr& pooled, Death death,
+                        std::optional<layers::Shape> reusable) {
+  pooled->death = death;
+  ++ending_;
+  const PoolRecord& record = pooled->record;
   std::optional<PoolFolder::Trashed> what;
   if (auto moved = folder_.discard(record.id, record.slot)) {
     what = std::move(*moved);
     pooled->sandbox.moved(what->prefix);
-    if (pooled->image) what->shape = folder_.shapeOf(*record.spec, pooled->image->overlays.size());
+    what->shape = std::move(reusable);
   } else {
     // It is swept at the next start; till then its slot stays taken.
     log(Level::kError, "a sandbox could not be taken away",
@@ -296,6 +383,7 @@ net::Task<> Registry::bury(PooledPtr pooled, std::optional<PoolFolder::Trashed> 
   endOrphans(pooled->record.slot);
   pooled->ended = true;
   pooled->changed.notifyAll();
+  --ending_;
   const int64_t until = monotonicMs() + kReadersPatienceMs;
   while (pooled->activity.inUse() && monotonicMs() < until) co_await net::sleepFor(kReadersStep);
   if (what) co_await removeFiles(*std::move(what));
@@ -370,20 +458,24 @@ void Registry::tick(int64_t nowMs) {
     }
   }
   for (const auto& [pooled, death] : dying) retire(pooled, death);
+  ready_.tick(nowMs);
   upkeep_.tick(nowMs, [this] { return imageVersions(); });
 }
 
 ImageUpkeep::Versions Registry::imageVersions() const {
   ImageUpkeep::Versions versions;
   for (const auto& [id, pooled] : members_) versions.insert(pooled->record.imageVersion);
+  for (const PooledPtr& pooled : ready_.waiting()) versions.insert(pooled->record.imageVersion);
   return versions;
 }
 
 net::Task<> Registry::shutdown() {
+  ready_.setMost(0);
   for (const auto& [id, pooled] : members_) pooled->sandbox.endKeeper();
   const auto busy = [&] {
-    return std::ranges::any_of(members_,
-                               [](const auto& one) { return one.second->sandbox.hasKeeper(); });
+    return ending_ > 0 || ready_.filling() || std::ranges::any_of(members_, [](const auto& one) {
+             return one.second->sandbox.hasKeeper();
+           });
   };
   const int64_t until = monotonicMs() + kShutdownPatience.count();
   while (busy() && monotonicMs() < until) co_await net::sleepFor(Millis(10));

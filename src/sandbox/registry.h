@@ -21,34 +21,14 @@
 #include "net/event.h"
 #include "net/task.h"
 #include "net/worker_pool.h"
-#include "sandbox/activity.h"
 #include "sandbox/gone_list.h"
 #include "sandbox/image_upkeep.h"
 #include "sandbox/pool_folder.h"
-#include "sandbox/pool_record.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/pooled.h"
+#include "sandbox/ready_sandboxes.h"
 #include "sandbox/slots.h"
 
 namespace cay::sandbox {
-
-class Registry;
-
-// One sandbox of the pool. Whoever works on it across a wait holds it by its shared pointer.
-struct Pooled {
-  static constexpr int64_t kNever = INT64_MAX;
-
-  Pooled(Registry& registry, PoolRecord record, std::shared_ptr<const layers::Image> image);
-
-  const PoolRecord record;
-  const std::shared_ptr<const layers::Image> image;  // none if it is not there any more
-  Sandbox sandbox;
-  Activity activity;
-  const int64_t expiresAtMs;   // monotonic; kNever without a time to live
-  std::optional<Death> death;  // set once it is out of the registry
-  bool ended = false;          // after its death: nothing of it runs any more
-  net::Event changed;
-};
-using PooledPtr = std::shared_ptr<Pooled>;
 
 class Registry {
  public:
@@ -82,6 +62,9 @@ class Registry {
   };
   // How many there may be; without it, any number.
   void setCapacity(size_t capacity) { capacity_ = capacity; }
+  // How many may stand ready before they are asked for; none until this is called.
+  void setMostReady(size_t most) { ready_.setMost(most); }
+  [[nodiscard]] size_t readyCount() const { return ready_.waiting().size(); }
   // All that there is capacity for, or an error and none.
   net::Task<Result<Created>> create(CreateRequest request);
 
@@ -122,15 +105,22 @@ class Registry {
   Result<> recover();
   Result<> recoverTrash(const std::vector<PoolFolder::Trashed>& trash);
   net::Task<Result<Created>> make(const CreateRequest& request, uint32_t count);
+  using SharedSpec = std::shared_ptr<const PoolSpec>;
+  [[nodiscard]] PoolRecord recordFor(const CreateRequest& request, SharedSpec spec, std::string id,
+                                     uint32_t slot) const;
   Result<std::vector<PoolRecord>> draft(const CreateRequest& request, uint32_t count);
+  // One that stands ready becomes what is asked for; nullptr if there is none.
+  net::Task<PooledPtr> adopt(const CreateRequest& request);
+  net::Task<PooledPtr> makeReady(ReadySandboxes::Kind kind);
   PooledPtr enter(PoolRecord record, std::shared_ptr<const layers::Image> image);
   // The same image for all that have it.
   std::shared_ptr<const layers::Image> shared(const layers::Image& image);
   [[nodiscard]] Sandbox::Options sandboxOptions(SandboxFolder folder) const;
-  [[nodiscard]] Sandbox::Options sandboxOptions(const Pooled& pooled) const;
+  Sandbox::Options sandboxOptions(const Pooled& pooled);
   [[nodiscard]] Result<> spawnKeeper(const Pooled& pooled, Fd listener) const;
   void join(const PooledPtr& pooled);
   void leave(const PooledPtr& pooled);
+  void takeAway(const PooledPtr& pooled, Death death, std::optional<layers::Shape> reusable);
   net::Task<> bury(PooledPtr pooled, std::optional<PoolFolder::Trashed> what);
   net::Task<> clear(std::shared_ptr<Sandbox> trashed, PoolFolder::Trashed what);
   // The user whose processes have no pid namespace to die with.
@@ -150,9 +140,11 @@ class Registry {
   Slots slots_;
   std::unordered_map<std::string, PooledPtr> members_;
   size_t beingMade_ = 0;
+  size_t ending_ = 0;  // taken away, and not dead yet
   std::unordered_map<std::string, Batch> batches_;
   net::Event batchMade_;
   std::vector<std::weak_ptr<const layers::Image>> images_;
+  ReadySandboxes ready_;
   // Apart from each other and from the file routes: a tree of a million files that is being removed
   // keeps nobody waiting.
   net::WorkerPool makers_{1};

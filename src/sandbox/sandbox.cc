@@ -1,6 +1,7 @@
 #include "sandbox/sandbox.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/ids.h"
@@ -60,6 +61,10 @@ net::Task<bool> Sandbox::settled(Millis limit) {
 KeeperLink::Callbacks Sandbox::callbacks() {
   return {.onPacket = [this](sys::Packet packet) { onPacket(std::move(packet)); },
           .onLost = [this] { onKeeperLost(); }};
+}
+
+void Sandbox::noteWork() {
+  if (options_.onFirstWork) std::exchange(options_.onFirstWork, {})();
 }
 
 // Completes at once where there is a keeper, so that nothing slips in between a caller's checks and
@@ -134,6 +139,7 @@ Result<> Sandbox::announce(Exec& exec, const ExecSpec& spec) {
 net::Task<Result<Sandbox::Started>> Sandbox::start(StartRequest request) {
   CAY_CO_ASSIGN(ExecPtr exec, known(request));
   if (!exec) {
+    noteWork();
     CAY_CO_TRY(co_await haveKeeper());
     CAY_CO_ASSIGN(exec, known(request));  // it may have come meanwhile
   }
@@ -204,6 +210,7 @@ void Sandbox::closeStdin(const Exec& exec) {
 }
 
 net::Task<Result<Fd>> Sandbox::ask(Message question) {
+  noteWork();
   CAY_CO_TRY(co_await haveKeeper());
   const auto asked = std::make_shared<Ask>();
   asked->answer = question == Message::kAskRoot ? Message::kRoot : Message::kSocket;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,7 +44,8 @@ class Sandbox {
     LogShape shape;
     Retention retention;
     KeeperLink::Spawner spawnKeeper;
-    bool hasSpareLog = false;  // kSpareLog is there, unless records are
+    bool hasSpareLog = false;                // kSpareLog is there, unless records are
+    std::function<void()> onFirstWork = {};  // called once, before a keeper is had for it
   };
 
   // One of which nothing is on disk, or what is there is taken up by recover().
@@ -124,6 +126,7 @@ class Sandbox {
   // The records, read from disk at their first use.
   ExecTable& table();
   KeeperLink::Callbacks callbacks();
+  void noteWork();
   net::Task<Result<>> haveKeeper();
   Result<ExecPtr> known(const StartRequest& request);
   ExecPtr admit(StartRequest& request);

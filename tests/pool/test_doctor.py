@@ -75,6 +75,22 @@ def test_it_leaves_nothing_behind():
     assert look()[1] == mounts
 
 
+def test_a_machine_that_opens_keepers_to_their_sandboxes_is_refused(tmp_path):
+    """Seen by this process alone, lest every other host on the machine refuses too."""
+    setting = tmp_path / "suid_dumpable"
+    setting.write_text("1\n")
+    script = f'mount --bind {setting} /proc/sys/fs/suid_dumpable && exec "$0" "$@"'
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, BINARY, "--host-mode", "--port", "0", "--state", tmp_path / "state"],
+        env={"SBX_TOKEN": "t"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1 and "fs.suid_dumpable" in done.stderr, done
+
+
 def test_unknown_flags():
     assert doctor("--no-such").returncode == 2
 

@@ -92,29 +92,59 @@ def test_ids_are_used_again(start_pool):
     assert len(seen) < 25, seen
 
 
-def test_a_full_disk_is_503():
-    """The state folder is on a small filesystem: creation fails with the reason, and deletion makes room."""
-    place = Place()
-    image = place.top / "image"
-    image.touch()
-    os.truncate(image, 300 << 20)
-    subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", image], check=True)
-    subprocess.run(["mount", "-o", "loop", image, place.state], check=True)
-    pool = None
+@pytest.fixture
+def pool_on_a_disk():
+    """pool_on_a_disk(bytes): a host whose state folder is on a filesystem of this size."""
+    place, hosts = Place(), []
+
+    def start(size: int) -> PoolHost:
+        image = place.top / "image"
+        image.touch()
+        os.truncate(image, size)
+        subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", image], check=True)
+        subprocess.run(["mount", "-o", "loop", image, place.state], check=True)
+        hosts.append(PoolHost(place))
+        return hosts[0].start()
+
     try:
-        pool = PoolHost(place).start()
-        first = pool.create()
-        first.client().exec("head -c 400000000 /dev/zero > $HOME/big")
-        answers = [pool.create_answer(count=5) for _ in range(3)]
-        for answer in answers:
-            assert answer.status in (200, 201, 503), (answer.status, answer.body)
-            if answer.status == 503:
-                assert answer.error
-        assert first.delete().status == 200
-        wait_until(lambda: pool.create_answer().status in (200, 201), 10, "room again")
-        pool.stop()
+        yield start
+        hosts[0].stop()
     finally:
-        if pool is not None:
-            pool.destroy()
+        for host in hosts:
+            host.destroy()
         subprocess.run(["umount", "-l", place.state], check=False)
         place.remove()
+
+
+def test_a_full_disk_is_503(pool_on_a_disk):
+    """Creation fails with the reason, and deletion makes room."""
+    pool = pool_on_a_disk(300 << 20)
+    first = pool.create()
+    first.client().exec("head -c 400000000 /dev/zero > $HOME/big")
+    answers = [pool.create_answer(count=5) for _ in range(3)]
+    for answer in answers:
+        assert answer.status in (200, 201, 503), (answer.status, answer.body)
+        if answer.status == 503:
+            assert answer.error
+    assert first.delete().status == 200
+    wait_until(lambda: pool.create_answer().status in (200, 201), 10, "room again")
+
+
+SLOW_WRITER = """
+import time
+with open("big", "wb") as f:
+    while True:
+        f.write(bytes(8 << 20))
+        f.flush()
+        time.sleep(0.05)
+"""
+
+
+def test_who_fills_the_disk_is_ended_and_nobody_else(pool_on_a_disk):
+    pool = pool_on_a_disk(1 << 30)
+    bystander, writer = pool.create(), pool.create()
+    running = bystander.client().spawn("exec sleep 300")
+    done = writer.client(timeout=120).exec(["/usr/bin/python3", "-c", SLOW_WRITER])
+    assert done.exit["cause"] == "killed", done.exit
+    assert bystander.client().process(running["id"])["running"]
+    assert writer.client().exec("rm big; echo works").stdout == "works\n"
