@@ -24,7 +24,7 @@ std::string inNewRoot(const std::string& path) {
 
 // The layer with the sandbox's ids: host uid n is firstUid + n for the kernel, and n inside.
 Result<std::string> idmapped(const std::string& layer, int number, int userNamespace) {
-  const std::string at = std::string(kStageIdmapped) + "/" + std::to_string(number);
+  std::string at = std::string(kStageIdmapped) + "/" + std::to_string(number);
   CAY_ASSIGN(const Fd mount, sys::cloneMount(AT_FDCWD, layer.c_str()));
   CAY_TRY(sys::setMount(mount, {.readOnly = true, .noDevices = true}, userNamespace));
   CAY_TRY(sys::attachMount(mount, at.c_str()));

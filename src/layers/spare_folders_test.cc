@@ -212,8 +212,10 @@ TEST_F(SpareFoldersTest, NobodyGetsTheSameOne) {
   const Shape shape = shapeOf(0);
   take("first", shape);
   std::thread refilling([&] { spares_.refill(); });
+  constexpr int kThreads = 3;
   std::vector<std::thread> taking;
-  for (int thread = 0; thread < 3; ++thread) {
+  taking.reserve(kThreads);
+  for (int thread = 0; thread < kThreads; ++thread) {
     taking.emplace_back([&, thread] {
       for (int i = 0; i < 30; ++i) {
         take((std::to_string(thread) + "-" + std::to_string(i)).c_str(), shape);

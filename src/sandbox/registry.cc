@@ -133,7 +133,8 @@ Sandbox::Options Registry::sandboxOptions(SandboxFolder folder) const {
   return {.folder = std::move(folder),
           .shape = options_.shape,
           .retention = options_.retention,
-          .spawnKeeper = {}};
+          .spawnKeeper = {},
+          .onFirstWork = {}};
 }
 
 Sandbox::Options Registry::sandboxOptions(const Pooled& pooled) {

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -101,6 +104,18 @@ class RegistryTest : public ::testing::Test {
     auto wanted = request();
     wanted.spec = std::move(spec);
     return create(std::move(wanted)).sandboxes.at(0);
+  }
+  // Without waiting; the ids of what it makes.
+  std::future<std::vector<std::string>> askAtOnce(Registry::CreateRequest request) {
+    return boost::asio::co_spawn(loop_->io(), idsOf(*registry_, std::move(request)),
+                                 boost::asio::use_future);
+  }
+  static net::Task<std::vector<std::string>> idsOf(Registry& registry,
+                                                   Registry::CreateRequest request) {
+    const auto created = co_await registry.create(std::move(request));
+    std::vector<std::string> ids;
+    for (const PooledPtr& pooled : created.value().sandboxes) ids.push_back(pooled->record.id);
+    co_return ids;
   }
   std::vector<PooledPtr> list() {
     return loop_->call([&] { return registry_->list(); });

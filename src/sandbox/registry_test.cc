@@ -45,16 +45,12 @@ TEST_F(RegistryTest, CapacityIsExactAndOnlyCapacityRejects) {
 }
 
 TEST_F(RegistryTest, CapacityIsExactUnderConcurrentCreates) {
-  std::vector<std::future<uint32_t>> answers;
-  const auto ask = [this]() -> net::Task<uint32_t> {
-    auto created = co_await registry_->create(request());
-    co_return created ? static_cast<uint32_t>(created->sandboxes.size()) : 100U;
-  };
-  for (int i = 0; i < 30; ++i) {
-    answers.push_back(boost::asio::co_spawn(loop_->io(), ask(), boost::asio::use_future));
-  }
-  uint32_t made = 0;
-  for (auto& answer : answers) made += answer.get();
+  constexpr size_t kClients = 30;
+  std::vector<std::future<std::vector<std::string>>> answers;
+  answers.reserve(kClients);
+  for (size_t i = 0; i < kClients; ++i) answers.push_back(askAtOnce(request()));
+  size_t made = 0;
+  for (auto& answer : answers) made += answer.get().size();
   EXPECT_EQ(made, 10U);
   EXPECT_EQ(list().size(), 10U);
 }
@@ -102,12 +98,8 @@ TEST_F(RegistryTest, TheSameKeyGivesTheSameSandboxes) {
 TEST_F(RegistryTest, TwoConcurrentRequestsWithOneKeyMakeOneSandbox) {
   auto wanted = request();
   wanted.key = "k";
-  const auto ask = [&]() -> net::Task<std::string> {
-    auto created = co_await registry_->create(wanted);
-    co_return created.value().sandboxes.at(0)->record.id;
-  };
-  auto one = boost::asio::co_spawn(loop_->io(), ask(), boost::asio::use_future);
-  auto two = boost::asio::co_spawn(loop_->io(), ask(), boost::asio::use_future);
+  auto one = askAtOnce(wanted);
+  auto two = askAtOnce(wanted);
   EXPECT_EQ(one.get(), two.get());
   EXPECT_EQ(list().size(), 1U);
 }

@@ -44,8 +44,8 @@ class Sandbox {
     LogShape shape;
     Retention retention;
     KeeperLink::Spawner spawnKeeper;
-    bool hasSpareLog = false;                // kSpareLog is there, unless records are
-    std::function<void()> onFirstWork = {};  // called once, before a keeper is had for it
+    bool hasSpareLog = false;           // kSpareLog is there, unless records are
+    std::function<void()> onFirstWork;  // called once, before a keeper is had for it
   };
 
   // One of which nothing is on disk, or what is there is taken up by recover().
