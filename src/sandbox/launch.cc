@@ -27,6 +27,8 @@ struct ChildWork {
   int stdio[3];
   rlimit openFiles;
   const isolation::Inside* inside;
+  void (*beforeExec)(int herald);
+  int herald;
 
   // Written by the child, read by the parent after it is gone.
   Step failedStep = Step::kNone;
@@ -55,9 +57,9 @@ int childMain(void* argument) {
     if (::dup2(work.stdio[fd], fd) < 0) return failed(Step::kDescriptors);
   }
   if (::setrlimit(RLIMIT_NOFILE, &work.openFiles) != 0) return failed(Step::kLimits);
-  if (work.inside != nullptr && (work.failedWall = work.inside->enter()) != nullptr) {
-    return failed(Step::kWalls);
-  }
+  if (work.inside != nullptr) work.failedWall = work.inside->enter();
+  if (work.failedWall != nullptr) return failed(Step::kWalls);
+  if (work.beforeExec != nullptr) work.beforeExec(work.herald);
   // The keeper's descriptors lead out of the sandbox: a working directory below /proc/self/fd must
   // not find them.
   constexpr unsigned kFirstOfKeeper = 3;
@@ -164,7 +166,9 @@ Launched launch(const LaunchPlan& plan) {
                  .candidates = paths.data(),
                  .stdio = {plan.stdio[0], plan.stdio[1], plan.stdio[2]},
                  .openFiles = plan.openFiles,
-                 .inside = plan.inside};
+                 .inside = plan.inside,
+                 .beforeExec = plan.beforeExec,
+                 .herald = plan.herald};
   auto born =
       sys::cloneVfork({.child = childMain, .argument = &work, .intoCgroup = plan.intoCgroup});
   if (!born) {

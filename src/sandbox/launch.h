@@ -19,6 +19,10 @@ struct LaunchPlan {
   int intoCgroup = -1;  // cgroup v2 directory, or -1
   rlimit openFiles;     // the limit that commands get, whatever ours is
   const isolation::Inside* inside = nullptr;  // the walls to enter; null: none
+  // Called with `herald` by the new process, before it closes what is not the command's and becomes
+  // it. Shares our memory: may neither allocate nor lock.
+  void (*beforeExec)(int herald) = nullptr;
+  int herald = -1;
 };
 
 // Why a command did not start, by whose fault.

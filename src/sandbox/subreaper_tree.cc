@@ -6,12 +6,14 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <set>
 
 #include "sandbox/descendants.h"
@@ -24,9 +26,22 @@ namespace cay::sandbox {
 namespace {
 
 constexpr int kStartPatienceMs = 10'000;
+constexpr int kExecPatienceMs = 2'000;  // once the leader has announced itself
 
-// From the minder: how the start went, then the leader's end. To the minder: signals to pass on.
-enum class Note : uint8_t { kStarted, kFailed, kLeaderEnded, kSignal, kKill };
+// From the leader, before it becomes the command: who it is. From the minder: how the start went,
+// then the leader's end. To the minder: signals to pass on.
+enum class Note : uint8_t { kComing, kStarted, kFailed, kLeaderEnded, kSignal, kKill };
+
+// Where commands are of the minder's own user, one may end or stop it before it could say that the
+// command runs. That it runs is then known all the same.
+void announceLeader(int keeper) {
+  constexpr Note kNote = Note::kComing;
+  const pid_t self = ::getpid();
+  char bytes[sizeof kNote + sizeof self];
+  std::memcpy(bytes, &kNote, sizeof kNote);
+  std::memcpy(bytes + sizeof kNote, &self, sizeof self);
+  (void)::send(keeper, bytes, sizeof bytes, MSG_NOSIGNAL);
+}
 
 // The minder's whole life; runs in a forked copy of the keeper.
 class Minder {
@@ -54,7 +69,9 @@ class Minder {
   }
 
  private:
-  void start(const LaunchPlan& plan) {
+  void start(LaunchPlan plan) {
+    plan.beforeExec = announceLeader;
+    plan.herald = keeper_;
     const Launched born = launch(plan);
     Writer note;
     if (!born) {
@@ -153,21 +170,30 @@ class SubreaperTree : public ProcessTree {
     minder_ = std::move(pair->first);
     pair->second.reset();
     if (auto process = sys::pidfdOpen(minder)) process_ = std::move(*process);
-    // Commands of the same user could stop it.
-    pollfd ready{minder_.get(), POLLIN, 0};
-    if (::poll(&ready, 1, kStartPatienceMs) == 0) {
-      (void)sys::pidfdSignal(process_, SIGKILL);
-      return shortage("its minder does not answer");
+    std::optional<sys::Born> leader;
+    while (true) {
+      pollfd ready{minder_.get(), POLLIN, 0};
+      const bool silent = ::poll(&ready, 1, leader ? kExecPatienceMs : kStartPatienceMs) == 0;
+      auto packet = silent ? Result<sys::Packet>() : sys::receivePacket(minder_.get());
+      if (!packet || packet->data.empty()) {
+        // The command itself has done that to its minder; onEvent and kill() see to the rest.
+        if (leader) return *std::move(leader);
+        if (silent) (void)sys::pidfdSignal(process_, SIGKILL);
+        return shortage(silent ? "its minder does not answer" : "its minder died");
+      }
+      Reader in(packet->data);
+      switch (in.get<Note>()) {
+        case Note::kComing: {
+          const auto pid = in.get<pid_t>();
+          if (auto pidfd = sys::pidfdOpen(pid)) leader = sys::Born{pid, std::move(*pidfd)};
+          break;
+        }
+        case Note::kStarted:
+          return sys::Born{in.get<pid_t>(), std::move(packet->fd)};
+        default:
+          return std::unexpected(failureIn(in));
+      }
     }
-    auto packet = sys::receivePacket(minder_.get());
-    if (!packet || packet->data.empty()) return shortage("its minder died");
-    Reader in(packet->data);
-    if (in.get<Note>() == Note::kStarted) return sys::Born{in.get<pid_t>(), std::move(packet->fd)};
-    StartFailure failure;
-    failure.fault = in.get<StartFault>();
-    failure.exitCode = in.get<int>();
-    failure.message = in.text();
-    return std::unexpected(std::move(failure));
   }
 
   void signal(int number) override {
@@ -208,6 +234,14 @@ class SubreaperTree : public ProcessTree {
   [[nodiscard]] bool leaderIsOurs() const override { return false; }
 
  private:
+  static StartFailure failureIn(Reader& in) {
+    StartFailure failure;
+    failure.fault = in.get<StartFault>();
+    failure.exitCode = in.get<int>();
+    failure.message = in.text();
+    return failure;
+  }
+
   Fd minder_;           // closed by the minder's end
   Fd process_;          // the minder
   bool asked_ = false;  // to kill them all
