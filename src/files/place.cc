@@ -139,7 +139,7 @@ Result<Location> Place::locate(const std::string& absolute) const {
   return locateInside(inside(absolute), absolute);
 }
 
-Result<Location> Place::locateTarget(std::string absolute) const {
+Result<Location> Place::locateTarget(const std::string& absolute) const {
   std::string at = absolute == "/" ? absolute : inside(absolute);
   for (int links = 0; links <= kMaxLinks; ++links) {
     CAY_ASSIGN(Location location, locateInside(at, absolute));

@@ -70,7 +70,7 @@ class Place {
   // The directory that holds the last component, and its name. kInvalid for "/" and for "..".
   [[nodiscard]] Result<Location> locate(const std::string& absolute) const;
   // The same for the file that `absolute` leads to in the end, which need not exist.
-  [[nodiscard]] Result<Location> locateTarget(std::string absolute) const;
+  [[nodiscard]] Result<Location> locateTarget(const std::string& absolute) const;
 
   // True if removing or moving the directory would take the root or the home with it.
   [[nodiscard]] Result<bool> holdsHome(const sys::Stat& directory) const;

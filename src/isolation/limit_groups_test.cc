@@ -86,7 +86,7 @@ TEST_F(LimitGroupsTest, ProcessesAreCountedAndStopped) {
   const LimitGroup group = open(0, {.pids = 5});
   const uint64_t before = counter(group.pidsEvents, "max");
   int alive[2];  // closed when the parent of all ends
-  ASSERT_EQ(::pipe(alive), 0);
+  ASSERT_EQ(::pipe2(alive, O_CLOEXEC), 0);
   const int made = inChild([&] {
     if (!enter(group)) return kCannotEnter;
     int children = 0;

@@ -212,7 +212,7 @@ Tried leaveChroot(const Bait& bait) {
 Tried attachHostMemory(const Bait& bait) {
   if (bait.sharedMemory < 0) return none("the host has no shared memory to offer");
   void* const at = ::shmat(bait.sharedMemory, nullptr, SHM_RDONLY);
-  const Tried tried = byResult(at == reinterpret_cast<void*>(-1) ? -1 : 0);
+  const Tried tried = byResult(reinterpret_cast<intptr_t>(at) == -1 ? -1 : 0);
   if (tried.outcome == Outcome::kAllowed) ::shmdt(at);
   return tried;
 }

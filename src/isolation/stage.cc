@@ -133,7 +133,7 @@ Result<std::string> Stage::layer(const std::string& path) {
   auto copy = sys::cloneMount(AT_FDCWD, path.c_str());
   CAY_TRY(sys::enter(ownMounts_));
   if (!copy) return std::unexpected(std::move(copy.error()));
-  const std::string at = "/s/layers/" + std::to_string(layers_.size());
+  std::string at = "/s/layers/" + std::to_string(layers_.size());
   CAY_TRY(makeFolder(at));
   CAY_TRY(sys::attachMount(*copy, at.c_str()));
   layers_[path] = at;

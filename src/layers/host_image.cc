@@ -141,7 +141,7 @@ Result<std::string> HostImage::findFresh(int versions, const std::string& finger
 Result<std::string> HostImage::prepare(int versions, const std::string& fingerprint) const {
   const std::string unfinished = newId(kUnfinished);
   auto made = build(versions, unfinished);
-  const std::string finished = fingerprint + "." + std::to_string(wallMs() / 1000);
+  std::string finished = fingerprint + "." + std::to_string(wallMs() / 1000);
   if (made) made = sys::renameAt(versions, unfinished.c_str(), versions, finished.c_str());
   if (made) return finished;
   (void)sys::removeTree(versions, unfinished.c_str());
@@ -184,7 +184,7 @@ Result<Image> HostImage::restore(const std::string& version) const {
     CAY_TRY(requireOutside(images_, layer.get(), layerPath));
     isolation::Overlay& overlay = image.overlays.emplace_back("/" + name);
     CAY_ASSIGN(const auto hidden, sys::readDirectory(mask->get()));
-    if (!hidden.empty()) overlay.lowers.push_back(path + "/masks/" + name);
+    if (!hidden.empty()) overlay.lowers.emplace_back(path).append("/masks/").append(name);
     overlay.lowers.push_back(layerPath);
   }
   return image;
