@@ -16,6 +16,7 @@ constexpr uint64_t kProbeMemory = 64ULL << 20;
 constexpr uint64_t kProbePids = 50;
 constexpr uint64_t kProbeDisk = 16ULL << 20;
 constexpr int64_t kProbeTimeoutMs = 20'000;
+constexpr int kProbeAttempts = 3;  // of one that a busy machine did not let come to its end
 constexpr size_t kMaxProgramBytes = 256 << 20;
 
 // The program comes through its own standard input: nothing else is sure to be in every image.
@@ -68,7 +69,7 @@ net::Task<Result<std::string>> runThrowAway(sandbox::Registry& registry,
 net::Task<Result<isolation::Walls>> tryNetwork(sandbox::Registry& registry,
                                                isolation::Network network,
                                                const isolation::Facts& facts) {
-  auto request = probeRequest(network);
+  const auto request = probeRequest(network);
   const isolation::Plan plan{.id = "",
                              .mode = registry.mode(),
                              .network = network,
@@ -78,13 +79,14 @@ net::Task<Result<isolation::Walls>> tryNetwork(sandbox::Registry& registry,
                              .limits = request.spec.limits};
   CAY_CO_ASSIGN(const isolation::LaidBait bait,
                 isolation::LaidBait::lay(registry.folder().path(), plan));
-  CAY_CO_ASSIGN(auto program, sys::readFile("/proc/self/exe", kMaxProgramBytes));
+  CAY_CO_ASSIGN(const std::string program, sys::readFile("/proc/self/exe", kMaxProgramBytes));
   std::vector<std::string> argv = {"/bin/sh", "-c", kScript, "cay-probe",
                                    std::string(isolation::kProbeArgument)};
   for (std::string& argument : bait.bait().toArguments()) argv.push_back(std::move(argument));
-  CAY_CO_ASSIGN(
-      const std::string output,
-      co_await runThrowAway(registry, std::move(request), std::move(argv), std::move(program)));
+  std::string output;
+  for (int attempt = 0; attempt < kProbeAttempts && !isolation::isWhole(output); ++attempt) {
+    CAY_CO_ASSIGN(output, co_await runThrowAway(registry, request, argv, program));
+  }
   co_return isolation::judge(registry.mode(), output, facts);
 }
 

@@ -156,6 +156,11 @@ int runProbe(std::span<char* const> arguments) {
   return 0;
 }
 
+bool isWhole(std::string_view output) {
+  const auto lines = parse(output);
+  return std::ranges::all_of(acts(), [&](const Act& act) { return lines.contains(act.name); });
+}
+
 Walls judge(Mode mode, std::string_view output, const Facts& facts) {
   const auto lines = parse(output);
   Walls walls;

@@ -26,6 +26,8 @@ struct Facts {
   std::string whyNoGroups;
 };
 
+// The probe came to its end: there is a line for each act.
+bool isWhole(std::string_view output);
 // All walls, in a fixed order. A wall of which an act has no line is not held.
 Walls judge(Mode mode, std::string_view output, const Facts& facts);
 

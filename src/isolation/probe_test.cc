@@ -192,6 +192,13 @@ TEST(Judge, WhatWasNotTriedIsNotHeld) {
   }
 }
 
+TEST(Judge, KnowsAProbeThatCameToItsEnd) {
+  const std::string whole = allActs("denied");
+  EXPECT_TRUE(isWhole(whole));
+  EXPECT_FALSE(isWhole(""));
+  EXPECT_FALSE(isWhole(whole.substr(0, whole.rfind('\n', whole.size() - 2))));
+}
+
 TEST(Judge, AProbeThatStoppedHalfWayProvesNothing) {
   const Walls walls = judge(Mode::kFull, allActs("denied", "call setns"), facts(true));
   EXPECT_EQ(byName(walls).at("seccomp").verdict, Verdict::kWeaker);
