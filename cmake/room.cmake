@@ -1,4 +1,4 @@
-# cay_room(<name> [USES room ...] [ASIO])
+# cay_room(<name> [USES room ...] [ASIO] [NATIVE])
 #
 # One library per folder below src/, named cay::<name>, of all its .cc files, and one test program
 # <name>_test of those that end in _test.cc.
@@ -6,7 +6,7 @@
 # 10-25 s to compile without it).
 #
 # With the small static runtime (musl.cmake) a second library cay_<name>_musl comes beside it, for cay-host
-# alone.
+# alone. NATIVE: not for this room, which cay-host does not use.
 
 # cay_asio_header(<suffix>): the precompiled header that libraries with this suffix share.
 function(cay_asio_header suffix)
@@ -34,14 +34,14 @@ if(CAY_MUSL)
 endif()
 
 function(cay_room name)
-  cmake_parse_arguments(ROOM "ASIO" "" "USES" ${ARGN})
+  cmake_parse_arguments(ROOM "ASIO;NATIVE" "" "USES" ${ARGN})
   file(GLOB ROOM_SOURCES CONFIGURE_DEPENDS *.cc)
   set(ROOM_TESTS ${ROOM_SOURCES})
   list(FILTER ROOM_SOURCES EXCLUDE REGEX "_test\\.cc$")
   list(FILTER ROOM_TESTS INCLUDE REGEX "_test\\.cc$")
   cay_room_library("")
   add_library(cay::${name} ALIAS cay_${name})
-  if(CAY_MUSL)
+  if(CAY_MUSL AND NOT ROOM_NATIVE)
     cay_room_library(_musl)
     # clang-tidy reads the list of commands, and should see each source once.
     set_target_properties(cay_${name}_musl PROPERTIES EXCLUDE_FROM_ALL ON EXPORT_COMPILE_COMMANDS OFF)

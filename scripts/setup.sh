@@ -10,7 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 build_packages=(
   clang-19 lld-19 llvm-19 libstdc++-12-dev
-  libboost1.81-dev libgtest-dev libgmock-dev libbenchmark-dev
+  libboost1.81-dev libgtest-dev libgmock-dev libbenchmark-dev libssl-dev libsqlite3-dev
   cmake ninja-build ccache curl python3 git
 )
 test_packages=(
