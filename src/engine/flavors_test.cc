@@ -11,7 +11,6 @@ namespace cay::engine {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kGiB = 1 << 30;

@@ -15,9 +15,10 @@ using host::field;
 using host::wrong;
 using host::wrongValue;
 
-// The kernel's own limit for one argument or variable, and half of that for all of them.
+// The kernel's own limit for one argument or variable, and somewhat less than a quarter of what it
+// takes in all: command, arguments, environment and secrets go together.
 constexpr size_t kMostTextBytes = (128 << 10) - 1;
-constexpr size_t kMostBytes = 1 << 20;
+constexpr size_t kMostBytes = 448 << 10;
 constexpr size_t kMostTexts = 4096;
 constexpr size_t kMostLabels = 64;
 // More than the Hub's 100: names that clients make of images with a digest are longer.
@@ -98,7 +99,7 @@ Result<std::vector<std::string>> textsOf(const json::Value& list, std::string_vi
     CAY_ASSIGN(std::string text, host::plainText(value, name));
     bytes += text.size();
     if (text.size() > kMostTextBytes || bytes > kMostBytes) {
-      return wrong(name, "must not have more than 128 KiB in one string and 1 MiB in all");
+      return wrong(name, "must not have more than 128 KiB in one string and 448 KiB in all");
     }
     texts.push_back(std::move(text));
   }
@@ -207,7 +208,7 @@ Result<Pairs> readVariables(const json::Object& body, std::string_view name) {
     }
     bytes += variable.size() + text.size() + 1;
     if (variable.size() + text.size() + 1 > kMostTextBytes || bytes > kMostBytes) {
-      return wrong(name, "must not have more than 128 KiB in one variable and 1 MiB in all");
+      return wrong(name, "must not have more than 128 KiB in one variable and 448 KiB in all");
     }
     variables.emplace_back(variable, std::move(text));
   }

@@ -17,7 +17,6 @@ namespace {
 using cay::testing::TempDir;
 using engine::Stage;
 using ::testing::ElementsAre;
-using ::testing::UnorderedElementsAre;
 
 class StoreTest : public ::testing::Test {
  protected:
