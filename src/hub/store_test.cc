@@ -200,6 +200,7 @@ TEST_F(StoreTest, WritesThatWaitTogetherAreCommittedTogether) {
   const auto before = std::filesystem::file_size(file() + "-wal");
   constexpr int64_t kWrites = 60;
   std::vector<std::future<void>> done;
+  done.reserve(kWrites);
   for (int64_t i = 0; i < kWrites; ++i) {
     done.push_back(boost::asio::co_spawn(
         store.loop().io(),
