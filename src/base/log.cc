@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "base/dates.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -14,27 +15,10 @@ namespace {
 constexpr std::string_view kNames[] = {"debug", "info", "warn", "error"};
 std::atomic<Level> threshold = Level::kInfo;
 
-void appendPadded(std::string& out, int64_t number, size_t digits) {
-  const std::string text = std::to_string(number);
-  out.append(digits > text.size() ? digits - text.size() : 0, '0').append(text);
-}
-
-// Without gmtime and strftime, which bring time zones and locales into a static program.
 std::string now() {
   using namespace std::chrono;
-  const auto time = floor<milliseconds>(system_clock::now());
-  const auto day = floor<days>(time);
-  const year_month_day date(day);
-  const hh_mm_ss clock(time - day);
-  std::string out;
-  appendPadded(out, static_cast<int>(date.year()), 4);
-  appendPadded(out.append("-"), static_cast<unsigned>(date.month()), 2);
-  appendPadded(out.append("-"), static_cast<unsigned>(date.day()), 2);
-  appendPadded(out.append("T"), clock.hours().count(), 2);
-  appendPadded(out.append(":"), clock.minutes().count(), 2);
-  appendPadded(out.append(":"), clock.seconds().count(), 2);
-  appendPadded(out.append("."), clock.subseconds().count(), 3);
-  return out.append("Z");
+  const auto time = floor<microseconds>(system_clock::now());
+  return isoDate(time.time_since_epoch().count(), Fraction::kMillis);
 }
 
 }  // namespace

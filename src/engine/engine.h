@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "engine/job.h"
 #include "net/stream.h"
