@@ -81,14 +81,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t maxSize);
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t maxSize,
                                           unsigned seed) {
-  using cay::files::kTarBlock;
-  using cay::files::TarHeader;
+  using cay::kTarBlock;
+  using cay::TarHeader;
   size = LLVMFuzzerMutate(data, size, maxSize);
   if (seed % 8 == 0) return size;
   for (size_t at = 0; at + kTarBlock <= size; at += kTarBlock) {
     auto* header = reinterpret_cast<TarHeader*>(data + at);
     if (std::string_view(header->magic, 5) != "ustar") continue;
-    unsigned sum = cay::files::tarChecksum(*header);
+    unsigned sum = cay::tarChecksum(*header);
     for (int i = 5; i >= 0; --i, sum >>= 3)
       header->checksum[i] = static_cast<char>('0' + (sum & 7));
     header->checksum[6] = '\0';

@@ -15,9 +15,9 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "files/tar_format.h"
+#include "base/tar_format.h"
 
-namespace cay::files {
+namespace cay {
 
 inline constexpr size_t kTarMaxPath = 4096;
 inline constexpr size_t kTarMaxMeta = size_t{1024} * 1024;  // one pax or long-name record
@@ -79,4 +79,4 @@ class TarReader {
   std::optional<timespec> mtime_;
 };
 
-}  // namespace cay::files
+}  // namespace cay

@@ -1,4 +1,4 @@
-#include "files/tar_reader.h"
+#include "base/tar_reader.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace cay::files {
+namespace cay {
 namespace {
 
 std::unexpected<Error> bad(std::string what) {
@@ -267,4 +267,4 @@ void TarReader::afterContent(uint64_t size) {
   state_ = left_ > 0 ? State::kPadding : State::kHeader;
 }
 
-}  // namespace cay::files
+}  // namespace cay

@@ -1,13 +1,13 @@
-#include "files/tar_reader.h"
+#include "base/tar_reader.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "files/tar_fixture.h"
-#include "files/tar_header.h"
+#include "base/tar_fixture.h"
+#include "base/tar_header.h"
 
-namespace cay::files {
+namespace cay {
 namespace {
 
 struct Recorded : TarSink {
@@ -189,4 +189,4 @@ TEST(TarHeader, HoldsSizesBeyondTheOldField) {
 }
 
 }  // namespace
-}  // namespace cay::files
+}  // namespace cay

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "files/tar_format.h"
+#include "base/tar_format.h"
 
-namespace cay::files {
+namespace cay {
 
 class TarBuilder {
  public:
@@ -76,4 +76,4 @@ class TarBuilder {
   std::string bytes_;
 };
 
-}  // namespace cay::files
+}  // namespace cay
