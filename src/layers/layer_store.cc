@@ -3,19 +3,16 @@
 #include <cerrno>
 #include <vector>
 
-#include "base/ids.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "layers/digest.h"
 #include "sys/file.h"
 #include "sys/io.h"
-#include "sys/remove_tree.h"
 
 namespace cay::layers {
 namespace {
 
 constexpr char kLayers[] = "layers";
-constexpr char kNew[] = "new";
 
 Result<Fd> openFolder(int dir, const char* name) {
   return sys::openAt(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -23,11 +20,11 @@ Result<Fd> openFolder(int dir, const char* name) {
 
 }  // namespace
 
-Result<Fd> LayerStore::part(const char* name) const {
-  CAY_ASSIGN(const Fd folder, openFolder(AT_FDCWD, folder_.c_str()));
-  const auto made = sys::makeDirectoryAt(folder.get(), name, 0700);
+Result<Fd> LayerStore::layersFolder() const {
+  const std::string path = folder_ + "/" + kLayers;
+  const auto made = sys::makeDirectoryAt(AT_FDCWD, path.c_str(), 0700);
   if (!made && made.error().sys != EEXIST) return std::unexpected(made.error());
-  return openFolder(folder.get(), name);
+  return openFolder(AT_FDCWD, path.c_str());
 }
 
 std::string LayerStore::path(std::string_view diffId) const {
@@ -38,41 +35,20 @@ bool LayerStore::has(std::string_view diffId) const {
   return isDigest(diffId) && sys::statAt(AT_FDCWD, path(diffId).c_str()).has_value();
 }
 
-Result<LayerStore::Work> LayerStore::begin() const {
-  for (;;) {
-    Work work;
-    CAY_ASSIGN(work.all, part(kNew));
-    work.name = newId("layer");
-    CAY_TRY(sys::makeDirectoryAt(work.all.get(), work.name.c_str(), 0700));
-    auto folder = openFolder(work.all.get(), work.name.c_str());
-    if (!folder && folder.error().sys == ENOENT) continue;  // swept before it had its lock
-    if (!folder) return std::unexpected(std::move(folder).error());
-    work.folder = *std::move(folder);
-    CAY_ASSIGN(const bool locked, sys::tryLockFd(work.folder.get(), sys::Lock::kExclusive));
-    if (locked) return work;
-  }
-}
-
 Result<LayerStore::Added> LayerStore::add(int tar, std::string_view diffId,
                                           const UnpackLimits& limits) {
   if (!diffId.empty() && !isDigest(diffId)) {
     return fail(Code::kInvalid, "not a digest: " + quoted(diffId));
   }
-  CAY_ASSIGN(const Work work, begin());
-  auto added = fill(work, tar, diffId, limits);
-  if (added) {
-    if (auto kept = keep(work, added->diffId); !kept) {
-      added = std::unexpected(std::move(kept).error());
-    }
-  }
-  // Nothing is there any more if all went well.
-  (void)sys::removeTree(work.all.get(), work.name.c_str());
+  CAY_ASSIGN(const ScratchFolder made, ScratchFolder::make(folder_));
+  CAY_ASSIGN(Added added, fill(made.folder(), tar, diffId, limits));
+  CAY_TRY(keep(made, added.diffId));
   return added;
 }
 
-Result<LayerStore::Added> LayerStore::fill(const Work& work, int tar, std::string_view diffId,
+Result<LayerStore::Added> LayerStore::fill(int to, int tar, std::string_view diffId,
                                            const UnpackLimits& limits) const {
-  CAY_ASSIGN(Fd folder, openFolder(work.folder.get(), "."));
+  CAY_ASSIGN(Fd folder, openFolder(to, "."));
   LayerUnpack unpack(std::move(folder), owners_, limits);
   Sha256 sha;
   Added added;
@@ -91,14 +67,14 @@ Result<LayerStore::Added> LayerStore::fill(const Work& work, int tar, std::strin
                                     " where its image says " + std::string(diffId));
   }
   CAY_TRY(unpack.finish());
-  CAY_TRY(sys::syncFileSystem(work.folder.get()));
+  CAY_TRY(sys::syncFileSystem(to));
   return added;
 }
 
-Result<> LayerStore::keep(const Work& work, const std::string& diffId) const {
-  CAY_ASSIGN(const Fd layers, part(kLayers));
+Result<> LayerStore::keep(const ScratchFolder& made, const std::string& diffId) const {
+  CAY_ASSIGN(const Fd layers, layersFolder());
   const std::string name(digestHex(diffId));
-  const auto moved = sys::renameAt(work.all.get(), work.name.c_str(), layers.get(), name.c_str());
+  const auto moved = sys::renameAt(made.parent(), made.name(), layers.get(), name.c_str());
   // Somebody else had the same layer, and was faster.
   const bool isThere = !moved && (moved.error().sys == EEXIST || moved.error().sys == ENOTEMPTY);
   if (!moved && !isThere) return moved;
@@ -106,33 +82,17 @@ Result<> LayerStore::keep(const Work& work, const std::string& diffId) const {
 }
 
 Result<size_t> LayerStore::removeExcept(const std::set<std::string>& diffIds) {
-  sweep();
-  CAY_ASSIGN(const Fd layers, part(kLayers));
-  CAY_ASSIGN(const Fd all, part(kNew));
+  ScratchFolder::sweep(folder_);
+  CAY_ASSIGN(const Fd layers, layersFolder());
   CAY_ASSIGN(const auto entries, sys::readDirectory(layers.get()));
   size_t removed = 0;
   for (const sys::DirEntry& entry : entries) {
     if (diffIds.contains(std::string(kSha256) + entry.name)) continue;
-    // Under another name first, so that nobody takes a half-removed one for a whole one. Without a
-    // lock: whoever comes across it may help.
-    const std::string leaving = newId("old");
-    CAY_TRY(sys::renameAt(layers.get(), entry.name.c_str(), all.get(), leaving.c_str()));
-    CAY_TRY(sys::removeTree(all.get(), leaving.c_str()));
+    // Under another name first, so that nobody takes a half-removed one for a whole one.
+    CAY_TRY(ScratchFolder::discard(folder_, layers.get(), entry.name.c_str()));
     ++removed;
   }
   return removed;
-}
-
-// A folder without a lock has nobody who would finish it.
-void LayerStore::sweep() const {
-  const auto all = part(kNew);
-  const auto entries = all ? sys::readDirectory(all->get()) : std::unexpected(all.error());
-  if (!entries) return;
-  for (const sys::DirEntry& entry : *entries) {
-    const auto folder = openFolder(all->get(), entry.name.c_str());
-    if (folder && !sys::tryLockFd(folder->get(), sys::Lock::kExclusive).value_or(false)) continue;
-    (void)sys::removeTree(all->get(), entry.name.c_str());
-  }
 }
 
 }  // namespace cay::layers

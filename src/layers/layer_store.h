@@ -1,7 +1,7 @@
 // Unpacked layers, each named by the digest of its archive (its diff id).
 //
 //   <folder>/layers/<hex>   complete, and never changed again
-//   <folder>/new/<id>       being made or removed; locked by who does it
+//   <folder>/new/<id>       being made or removed (scratch_folder.h)
 //
 // Safe from every thread and process at once. Blocking.
 #pragma once
@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "layers/layer_unpack.h"
+#include "layers/scratch_folder.h"
 
 namespace cay::layers {
 
@@ -37,17 +38,10 @@ class LayerStore {
   Result<size_t> removeExcept(const std::set<std::string>& diffIds);
 
  private:
-  struct Work {
-    Fd all;     // new/
-    Fd folder;  // locked
-    std::string name;
-  };
-  [[nodiscard]] Result<Fd> part(const char* name) const;
-  [[nodiscard]] Result<Work> begin() const;
-  [[nodiscard]] Result<Added> fill(const Work& work, int tar, std::string_view diffId,
+  [[nodiscard]] Result<Fd> layersFolder() const;
+  [[nodiscard]] Result<Added> fill(int folder, int tar, std::string_view diffId,
                                    const UnpackLimits& limits) const;
-  [[nodiscard]] Result<> keep(const Work& work, const std::string& diffId) const;
-  void sweep() const;
+  [[nodiscard]] Result<> keep(const ScratchFolder& made, const std::string& diffId) const;
 
   const std::string folder_;
   const Owners owners_;
