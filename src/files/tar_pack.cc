@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <span>
 
+#include "base/tar_format.h"
+#include "base/tar_header.h"
 #include "base/text.h"
-#include "files/tar_format.h"
-#include "files/tar_header.h"
 #include "sys/io.h"
 
 namespace cay::files {

@@ -11,27 +11,6 @@ namespace {
 
 constexpr int kDirectory = O_PATH | O_DIRECTORY | O_NOFOLLOW;
 
-// "./a//b/" as "a/b". kInvalid for what would leave the folder.
-Result<std::string> cleaned(std::string_view name) {
-  if (name.starts_with('/')) {
-    return fail(Code::kInvalid, "the archive has an absolute name: " + quoted(name));
-  }
-  std::string out;
-  std::string_view rest = name;
-  while (!rest.empty()) {
-    const size_t slash = rest.find('/');
-    const std::string_view part = rest.substr(0, slash);
-    if (part == "..")
-      return fail(Code::kInvalid, "the archive has a name with '..': " + quoted(name));
-    if (!part.empty() && part != ".") {
-      if (!out.empty()) out.push_back('/');
-      out.append(part);
-    }
-    rest.remove_prefix(slash == std::string_view::npos ? rest.size() : slash + 1);
-  }
-  return out;
-}
-
 Result<> clearTheWay(const Location& at, const std::string& name) {
   const auto removed = sys::unlinkAt(at.dir.get(), at.name.c_str());
   if (removed || removed.error().sys == ENOENT) return {};
@@ -88,7 +67,7 @@ Result<Fd> TarUnpack::openDirectory(std::string_view relative, Missing missing) 
 }
 
 Result<Location> TarUnpack::locate(std::string_view name, Missing missing) {
-  CAY_ASSIGN(const std::string clean, cleaned(name));
+  CAY_ASSIGN(const std::string clean, tarRelativePath(name));
   const size_t slash = clean.rfind('/');
   const std::string parent = slash == std::string::npos ? "" : clean.substr(0, slash);
   if (!last_.valid() || parent != lastPath_) {
@@ -100,7 +79,7 @@ Result<Location> TarUnpack::locate(std::string_view name, Missing missing) {
 }
 
 Result<> TarUnpack::member(const TarMember& member) {
-  if (member.type == TarType::kSpecial) {
+  if (member.type == TarType::kFifo || member.type == TarType::kDevice) {
     ++counts_.skipped;
     return {};
   }

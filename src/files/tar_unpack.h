@@ -23,8 +23,8 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/tar_reader.h"
 #include "files/place.h"
-#include "files/tar_reader.h"
 
 namespace cay::files {
 

@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/tar_fixture.h"
 #include "files/place_fixture.h"
-#include "files/tar_fixture.h"
 #include "files/tar_pack.h"
 
 namespace cay::files {

@@ -25,6 +25,7 @@ std::string inNewRoot(const std::string& path) {
 // The layer with the sandbox's ids: host uid n is firstUid + n for the kernel, and n inside.
 Result<std::string> idmapped(const std::string& layer, int number, int userNamespace) {
   std::string at = std::string(kStageIdmapped) + "/" + std::to_string(number);
+  if (::mkdir(at.c_str(), 0755) != 0 && errno != EEXIST) return failSys("mkdir " + at, errno);
   CAY_ASSIGN(const Fd mount, sys::cloneMount(AT_FDCWD, layer.c_str()));
   CAY_TRY(sys::setMount(mount, {.readOnly = true, .noDevices = true}, userNamespace));
   CAY_TRY(sys::attachMount(mount, at.c_str()));
@@ -45,8 +46,7 @@ Result<> mountOverlay(const Plan& plan, const std::string& at, const std::string
                                            {"metacopy", "off"},
                                            {"volatile", ""}};
   if (plan.mode == Mode::kUnprivileged) options.emplace_back("userxattr", "");
-  CAY_ASSIGN(const Fd mount, sys::newMount("overlay", options, {.noDevices = true}));
-  return sys::attachMount(mount, inNewRoot(at).c_str());
+  return sys::mountAt(inNewRoot(at).c_str(), "overlay", options, {.noDevices = true});
 }
 
 // Also completes what was broken off before it had its owner.
@@ -85,7 +85,10 @@ Result<> mountLayers(const RootPlan& root, int userNamespace) {
     for (const std::string& layer : root.lowers[i]) {
       std::string at = layer;
       if (root.plan.mode == Mode::kFull) {
-        if (number == kMostLayers) return fail(Code::kInternal, "an image of too many layers");
+        if (number == kMostLayers) {
+          return fail(Code::kInvalid,
+                      "the image has more than " + std::to_string(kMostLayers) + " layers");
+        }
         CAY_ASSIGN(at, idmapped(layer, number++, userNamespace));
       }
       lowers += (lowers.empty() ? "" : ":") + at;

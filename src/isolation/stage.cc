@@ -110,9 +110,6 @@ Result<Stage> Stage::enter(Mode mode, const std::string& sandboxes) {
                        {.noSuid = true, .noDevices = true}));
   CAY_TRY(makeFolder("/s/layers"));
   CAY_TRY(makeFolder(kStageIdmapped));
-  for (int i = 0; i < kMostLayers; ++i) {
-    CAY_TRY(makeFolder(std::string(kStageIdmapped) + "/" + std::to_string(i)));
-  }
   CAY_TRY(makeDevices(mode));
   if (mode == Mode::kUnprivileged) CAY_TRY(showProc());
   CAY_ASSIGN(stage.ownMounts_, openNamespace("/old/proc/self/ns/mnt"));

@@ -5,7 +5,7 @@
 //   /s/state      the folder of all sandboxes
 //   /s/layers/N   directories of the host that images are made of
 //   /s/dev        the device nodes that every sandbox has
-//   /s/idmapped/N where a keeper puts its own view of the layers
+//   /s/idmapped/N where a keeper puts its own view of the layers; made as needed
 //   /proc, /new   where a keeper mounts its /proc and builds its root
 #pragma once
 
@@ -24,7 +24,7 @@ inline constexpr char kStageDev[] = "/s/dev";
 inline constexpr char kStageIdmapped[] = "/s/idmapped";
 inline constexpr char kStageProc[] = "/proc";
 inline constexpr char kStageRoot[] = "/new";
-inline constexpr int kMostLayers = 16;  // of one sandbox
+inline constexpr int kMostLayers = 120;  // of one sandbox
 
 class Stage {
  public:

@@ -1,17 +1,45 @@
 #include "layers/image_store.h"
 
+#include "layers/digest.h"
 #include "layers/local_root.h"
 
 namespace cay::layers {
 
+ImageStore::ImageStore(Options options)
+    : options_(std::move(options)), host_(options_.folder, options_.mode, options_.machine) {
+  if (!options_.pulled.empty()) pulled_.emplace(options_.pulled, options_.mode);
+}
+
 Result<Image> ImageStore::resolve(std::string_view name) {
   if (name.empty() || name == kHostImage) return host_.current();
-  return localRoot({options_.roots, options_.folder, options_.mode}, name);
+  const LocalRoots roots{options_.roots, options_.folder, options_.mode};
+  if (!pulled_) return localRoot(roots, name);
+  auto found = pulled_->resolve(name);
+  if (found) {
+    if (found->image) return *std::move(found->image);
+    CAY_ASSIGN(Image host, host_.current());
+    host.alias = std::move(found->alias);
+    return host;
+  }
+  const Code code = found.error().code;
+  if (code != Code::kNotFound && code != Code::kInvalid) {
+    return std::unexpected(std::move(found).error());
+  }
+  if (!options_.roots.empty()) {
+    if (auto local = localRoot(roots, name)) return local;
+  }
+  return std::unexpected(std::move(found).error());
 }
 
 Result<Image> ImageStore::restore(std::string_view name, const std::string& version) {
   if (version.empty()) return resolve(name);
+  if (isDigest(version) && pulled_) return pulled_->restore(name, version);
   return host_.restore(version);
+}
+
+void ImageStore::removeUnused(const std::set<std::string>& inUse) {
+  host_.removeUnused(inUse);
+  if (pulled_) pulled_->removeUnused(inUse);
 }
 
 }  // namespace cay::layers

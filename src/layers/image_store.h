@@ -1,9 +1,11 @@
-// The images that sandboxes can be made of: `host`, and the local roots that the operator offers.
+// The images that sandboxes can be made of: `host`, those that were pulled or imported, and the
+// local roots that the operator offers.
 //
 // Safe from every thread; all calls block: refresh() for seconds when the machine has changed, the
 // others for microseconds once it has been called.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,6 +13,7 @@
 #include "base/error.h"
 #include "layers/host_image.h"
 #include "layers/image.h"
+#include "layers/pulled_images.h"
 
 namespace cay::layers {
 
@@ -21,23 +24,27 @@ class ImageStore {
     std::string roots;   // a folder with one local root per entry; empty: there are none
     isolation::Mode mode = isolation::Mode::kFull;
     std::string machine = "/";  // what the image `host` is made of
+    std::string pulled = {};    // where pulled images are (pulled_images.h); empty: there are none
   };
 
-  explicit ImageStore(Options options)
-      : options_(std::move(options)), host_(options_.folder, options_.mode, options_.machine) {}
+  explicit ImageStore(Options options);
 
   // See HostImage::refresh.
   Result<> refresh() { return host_.refresh(); }
-  // "" is `host`. kInvalid for what is no image; the error lists those that there are.
+  // "" is `host`. Else asks, in this order: aliases, pulled images, local roots. Without pulled
+  // images kInvalid for what is no image, and the error lists those that there are; with them
+  // kNotFound for the name of an image that is not here.
   Result<Image> resolve(std::string_view name);
-  // The image of a sandbox that was made earlier: of `host` the same version.
+  // The image of a sandbox that was made earlier: of `host`, and of a pulled image, the same
+  // version.
   Result<Image> restore(std::string_view name, const std::string& version);
-  // See HostImage::removeUnused.
-  void removeUnused(const std::set<std::string>& inUse) { host_.removeUnused(inUse); }
+  // See HostImage::removeUnused and image_gc.h.
+  void removeUnused(const std::set<std::string>& inUse);
 
  private:
   const Options options_;
   HostImage host_;
+  std::optional<PulledImages> pulled_;
 };
 
 }  // namespace cay::layers

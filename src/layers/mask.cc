@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "layers/whiteout.h"
 #include "sys/directory_stream.h"
 #include "sys/file.h"
 
@@ -123,9 +123,7 @@ Result<> buildMask(int tree, const std::vector<std::string>& closed, int mask) {
       const auto [folder, isNew] = folders.insert(path.substr(0, end));
       if (isNew) CAY_TRY(sys::makeDirectoryAt(mask, folder->c_str(), 0700));
     }
-    if (::mknodat(mask, path.c_str(), S_IFCHR, makedev(0, 0)) != 0) {
-      return failSys("mknod of a whiteout", errno);
-    }
+    CAY_TRY(makeWhiteout(mask, path.c_str()));
   }
   // Last, since every entry changes the time of its folder; from the deepest up for the same
   // reason.

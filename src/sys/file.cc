@@ -1,7 +1,9 @@
 #include "sys/file.h"
 
+#include <sys/file.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
@@ -123,6 +125,10 @@ Result<std::string> readLinkAt(int dir, const char* name) {
   return std::string(buffer.data(), static_cast<size_t>(length));
 }
 
+Result<> makeNodeAt(int dir, const char* name, mode_t mode, dev_t device) {
+  return done("mknodat", [&] { return ::mknodat(dir, name, mode, device); });
+}
+
 Result<> truncateFd(int fd, uint64_t size) {
   if (size > INT64_MAX) return failSys("ftruncate", EFBIG);
   return done("ftruncate", [&] { return ::ftruncate(fd, static_cast<off_t>(size)); });
@@ -149,6 +155,30 @@ Result<> setMtimeAt(int dir, const char* name, timespec mtime) {
 Result<> setMtimeFd(int fd, timespec mtime) {
   const std::array<timespec, 2> times{timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, mtime};
   return done("futimens", [&] { return ::futimens(fd, times.data()); });
+}
+
+Result<> setXattrFd(int fd, const char* name, std::string_view value) {
+  return done(subject("fsetxattr", name),
+              [&] { return ::fsetxattr(fd, name, value.data(), value.size(), 0); });
+}
+
+Result<> lockFd(int fd, Lock lock) {
+  return done("flock", [&] { return ::flock(fd, lock == Lock::kShared ? LOCK_SH : LOCK_EX); });
+}
+
+Result<bool> tryLockFd(int fd, Lock lock) {
+  const int kind = (lock == Lock::kShared ? LOCK_SH : LOCK_EX) | LOCK_NB;
+  if (retrying([&] { return ::flock(fd, kind); }) == 0) return true;
+  if (errno == EWOULDBLOCK) return false;
+  return failSys("flock", errno);
+}
+
+Result<> syncFileSystem(int fd) {
+  return done("syncfs", [&] { return ::syncfs(fd); });
+}
+
+Result<> syncFd(int fd) {
+  return done("fsync", [&] { return ::fsync(fd); });
 }
 
 Result<uint64_t> copyContents(int from, int to) {

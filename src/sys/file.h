@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -46,6 +47,8 @@ Result<> renameAt(int fromDir, const char* from, int toDir, const char* to);
 Result<> linkAt(int fromDir, const char* from, int toDir, const char* to, int flags = 0);
 Result<> symlinkAt(const char* target, int dir, const char* name);
 Result<std::string> readLinkAt(int dir, const char* name);
+// `mode` says what it is: S_IFIFO | 0600.
+Result<> makeNodeAt(int dir, const char* name, mode_t mode, dev_t device = 0);
 
 Result<> truncateFd(int fd, uint64_t size);
 Result<> chmodFd(int fd, mode_t mode);
@@ -54,6 +57,19 @@ Result<> chownLinkAt(int dir, const char* name, uid_t uid, gid_t gid);
 // Sets the modification time; of the link itself, if it is one.
 Result<> setMtimeAt(int dir, const char* name, timespec mtime);
 Result<> setMtimeFd(int fd, timespec mtime);
+
+Result<> setXattrFd(int fd, const char* name, std::string_view value);
+
+// flock(2): of the open file, for as long as it, or a copy of it, is open.
+enum class Lock { kShared, kExclusive };
+Result<> lockFd(int fd, Lock lock);
+// False if somebody else has a lock that stands in the way.
+Result<bool> tryLockFd(int fd, Lock lock);
+
+// Until all that was written to the file system is on its disk.
+Result<> syncFileSystem(int fd);
+// Until this file, or the entries of this directory, are.
+Result<> syncFd(int fd);
 
 // Copies from `from` (at its position) to `to` until the end; in the kernel where that is possible.
 Result<uint64_t> copyContents(int from, int to);

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #ifndef AT_RECURSIVE
@@ -14,7 +15,12 @@
 namespace cay::sys {
 namespace {
 
-constexpr int kDetach = 2;                                   // MNT_DETACH of <sys/mount.h>
+constexpr int kDetach = 2;  // MNT_DETACH of <sys/mount.h>
+// MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC
+constexpr unsigned long kReadOnly = 1;
+constexpr unsigned long kNoSuid = 2;
+constexpr unsigned long kNoDevices = 4;
+constexpr unsigned long kNoExec = 8;
 constexpr unsigned long kPrivateAll = 0x4000 | (1UL << 18);  // MS_REC | MS_PRIVATE
 
 uint64_t attributesOf(const MountFlags& flags) {
@@ -31,6 +37,30 @@ std::string reasonOf(int context) {
   reason.remove_prefix(2);  // "e "
   while (reason.ends_with('\n')) reason.remove_suffix(1);
   return " (" + std::string(reason) + ")";
+}
+
+// By the old call, which takes all options as one text of at most a page.
+Result<> mountByText(const char* at, const char* type, std::span<const MountOption> options,
+                     const MountFlags& flags) {
+  const std::string what = std::string("mount of ") + type;
+  std::string text;
+  std::string source = type;
+  for (const auto& [name, value] : options) {
+    if (value.contains(',')) return failSys(what, EINVAL);
+    if (std::string_view(name) == "source") {
+      source = value;
+      continue;
+    }
+    text.append(text.empty() ? "" : ",").append(name);
+    if (!value.empty()) text.append("=").append(value);
+  }
+  if (text.size() >= static_cast<size_t>(::sysconf(_SC_PAGESIZE))) return failSys(what, E2BIG);
+  const unsigned long bits = (flags.readOnly ? kReadOnly : 0) | (flags.noSuid ? kNoSuid : 0) |
+                             (flags.noDevices ? kNoDevices : 0) | (flags.noExec ? kNoExec : 0);
+  if (::syscall(SYS_mount, source.c_str(), at, type, bits, text.c_str()) != 0) {
+    return failSys(what + " at " + at, errno);
+  }
+  return {};
 }
 
 }  // namespace
@@ -95,8 +125,10 @@ Result<Fd> newMount(const char* type, std::span<const MountOption> options,
   return Fd(static_cast<int>(mount));
 }
 
-Result<> mountAt(const char* at, const char* type, std::initializer_list<MountOption> options,
+Result<> mountAt(const char* at, const char* type, std::span<const MountOption> options,
                  const MountFlags& flags) {
+  const auto isLong = [](const MountOption& option) { return option.second.size() > kMaxOption; };
+  if (std::ranges::any_of(options, isLong)) return mountByText(at, type, options, flags);
   CAY_ASSIGN(const Fd mount, newMount(type, options, flags));
   return attachMount(mount, at);
 }

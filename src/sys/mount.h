@@ -31,13 +31,20 @@ Result<> attachMount(const Fd& mount, const char* at);
 Result<> moveMount(const char* from, const char* to);
 
 using MountOption = std::pair<const char*, std::string>;
-// A new file system, detached. Options without a value have an empty one.
+// A new file system, detached. Options without a value have an empty one; none may have more than
+// kMaxOption bytes.
+inline constexpr size_t kMaxOption = 255;
 Result<Fd> newMount(const char* type, std::span<const MountOption> options,
                     const MountFlags& flags);
 
-// The same, attached.
-Result<> mountAt(const char* at, const char* type, std::initializer_list<MountOption> options,
+// The same, attached. Options may be longer than newMount() takes, as those that list the layers of
+// an overlay.
+Result<> mountAt(const char* at, const char* type, std::span<const MountOption> options,
                  const MountFlags& flags);
+inline Result<> mountAt(const char* at, const char* type,
+                        std::initializer_list<MountOption> options, const MountFlags& flags) {
+  return mountAt(at, type, std::span(options.begin(), options.size()), flags);
+}
 
 // Takes the mount at `path` away with everything below it, even if it is in use.
 Result<> detachMount(const char* path);

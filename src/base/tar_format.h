@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-namespace cay::files {
+namespace cay {
 
 inline constexpr size_t kTarBlock = 512;
 
@@ -42,4 +42,4 @@ inline uint64_t tarPadding(uint64_t size) {
 // The sum over all bytes with the checksum field taken as spaces.
 unsigned tarChecksum(const TarHeader& header);
 
-}  // namespace cay::files
+}  // namespace cay

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "files/tar_format.h"
+#include "base/tar_format.h"
 
-namespace cay::files {
+namespace cay {
 
 class TarBuilder {
  public:
@@ -20,6 +20,8 @@ class TarBuilder {
     std::string_view linkName = kNoLink;
     uint64_t size = 0;
     unsigned mode = 0644;
+    unsigned uid = 0;
+    unsigned gid = 0;
     bool goodChecksum = true;
   };
 
@@ -28,6 +30,8 @@ class TarBuilder {
     std::ranges::copy(from.name.substr(0, sizeof header.name), header.name);
     std::ranges::copy(from.linkName.substr(0, sizeof header.linkName), header.linkName);
     std::snprintf(header.mode, sizeof header.mode, "%07o", from.mode);
+    std::snprintf(header.uid, sizeof header.uid, "%07o", from.uid);
+    std::snprintf(header.gid, sizeof header.gid, "%07o", from.gid);
     std::snprintf(header.size, sizeof header.size, "%011lo", from.size);
     std::snprintf(header.mtime, sizeof header.mtime, "%011o", 1'700'000'000U);
     header.type = from.type;
@@ -76,4 +80,4 @@ class TarBuilder {
   std::string bytes_;
 };
 
-}  // namespace cay::files
+}  // namespace cay

@@ -1,4 +1,4 @@
-#include "files/tar_reader.h"
+#include "base/tar_reader.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace cay::files {
+namespace cay {
 namespace {
 
 std::unexpected<Error> bad(std::string what) {
@@ -74,10 +74,11 @@ std::optional<TarType> typeOf(char type, std::string_view path) {
       return TarType::kSymlink;
     case '3':
     case '4':
-    case '6':
-      return TarType::kSpecial;
+      return TarType::kDevice;
     case '5':
       return TarType::kDirectory;
+    case '6':
+      return TarType::kFifo;
     default:
       return std::nullopt;
   }
@@ -93,7 +94,31 @@ std::optional<timespec> paxTime(std::string_view value) {
   return timespec{.tv_sec = seconds, .tv_nsec = 0};
 }
 
+uint64_t idOf(const std::optional<uint64_t>& own, const std::optional<uint64_t>& global,
+              std::span<const char> field) {
+  if (own || global) return own ? *own : *global;
+  return number(field).value_or(kTarNoId);
+}
+
+constexpr std::string_view kXattr = "SCHILY.xattr.";
+
 }  // namespace
+
+Result<std::string> tarRelativePath(std::string_view name) {
+  if (name.starts_with('/')) {
+    return fail(Code::kInvalid, "the archive has an absolute name: " + quoted(name));
+  }
+  std::string out;
+  for (const std::string_view part : split(name, '/')) {
+    if (part == "..") {
+      return fail(Code::kInvalid, "the archive has a name with '..': " + quoted(name));
+    }
+    if (part.empty() || part == ".") continue;
+    if (!out.empty()) out.push_back('/');
+    out.append(part);
+  }
+  return out;
+}
 
 unsigned tarChecksum(const TarHeader& header) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(&header);
@@ -138,7 +163,7 @@ Result<> TarReader::onHeader() {
   const bool zeros = block_.find_first_not_of('\0') == std::string::npos;
   block_.clear();
   if (zeros) {
-    if (path_ || linkPath_ || size_) return bad("it ends after an extended header");
+    if (next_.path || next_.linkPath || next_.size) return bad("it ends after an extended header");
     state_ = State::kEnd;  // of the two zero blocks that POSIX wants, some programs write only one
     return {};
   }
@@ -148,7 +173,7 @@ Result<> TarReader::onHeader() {
   if (header.type == 'x' || header.type == 'g' || header.type == 'L' || header.type == 'K') {
     return beginMeta(header.type, *size);
   }
-  return beginMember(header, size_.value_or(*size));
+  return beginMember(header, next_.size.value_or(*size));
 }
 
 Result<> TarReader::beginMeta(char type, uint64_t size) {
@@ -162,9 +187,9 @@ Result<> TarReader::beginMeta(char type, uint64_t size) {
 
 Result<> TarReader::onMetaComplete() {
   if (metaType_ == 'L') {
-    path_ = std::string(text(meta_));
+    next_.path = std::string(text(meta_));
   } else if (metaType_ == 'K') {
-    linkPath_ = std::string(text(meta_));
+    next_.linkPath = std::string(text(meta_));
   } else {
     CAY_TRY(takePax(meta_));
   }
@@ -194,27 +219,44 @@ Result<> TarReader::takePax(std::string_view records) {
 
 Result<> TarReader::takePaxRecord(std::string_view key, std::string_view value) {
   if (key.starts_with("GNU.sparse.")) return bad("sparse files are not supported");
-  const bool used = key == "path" || key == "linkpath" || key == "size" || key == "mtime";
+  if (key == "uid" || key == "gid") {
+    Extended& to = metaType_ == 'g' ? always_ : next_;
+    (key == "uid" ? to.uid : to.gid) = parseUint(value).value_or(kTarNoId);
+    return {};
+  }
+  const bool used = key == "path" || key == "linkpath" || key == "size" || key == "mtime" ||
+                    key.starts_with(kXattr);
   if (!used) return {};
   if (metaType_ == 'g') return bad("a global header sets " + quoted(key));
   if (key == "path") {
-    path_ = std::string(value);
+    next_.path = std::string(value);
   } else if (key == "linkpath") {
-    linkPath_ = std::string(value);
+    next_.linkPath = std::string(value);
   } else if (key == "size") {
-    size_ = parseUint(value);
-    if (!size_) return bad("a size is not a number");
+    next_.size = parseUint(value);
+    if (!next_.size) return bad("a size is not a number");
+  } else if (key == "mtime") {
+    next_.mtime = paxTime(value);
+    if (!next_.mtime) return bad("a time is not a number");
   } else {
-    mtime_ = paxTime(value);
-    if (!mtime_) return bad("a time is not a number");
+    return takeXattr(key.substr(kXattr.size()), value);
   }
+  return {};
+}
+
+// There may be any number of extended headers before a member.
+Result<> TarReader::takeXattr(std::string_view name, std::string_view value) {
+  constexpr size_t kOverhead = 64;  // of an entry in memory
+  next_.xattrBytes += name.size() + value.size() + kOverhead;
+  if (next_.xattrBytes > kTarMaxMeta) return bad("too many extended attributes");
+  next_.xattrs.emplace_back(name, value);
   return {};
 }
 
 Result<> TarReader::beginMember(const TarHeader& header, uint64_t size) {
   TarMember member;
-  member.path = path_ ? *path_ : fullName(header);
-  member.linkPath = linkPath_ ? *linkPath_ : std::string(text(header.linkName));
+  member.path = next_.path ? *next_.path : fullName(header);
+  member.linkPath = next_.linkPath ? *next_.linkPath : std::string(text(header.linkName));
   const auto type = typeOf(header.type, member.path);
   if (!type)
     return bad("unsupported type " + quoted({&header.type, 1}) + " of " + quoted(member.path));
@@ -231,16 +273,16 @@ Result<> TarReader::beginMember(const TarHeader& header, uint64_t size) {
   member.mode = static_cast<mode_t>(*mode & 07777);
   // 2^62 seconds are beyond every file system, and below every overflow.
   constexpr uint64_t kLatest = uint64_t{1} << 62;
-  member.mtime = mtime_
-                     ? *mtime_
+  member.mtime = next_.mtime
+                     ? *next_.mtime
                      : timespec{.tv_sec = static_cast<time_t>(std::min(mtime.value_or(0), kLatest)),
                                 .tv_nsec = 0};
   if (size > kLatest) return bad("a size is absurd: " + quoted(member.path));
   member.size = member.type == TarType::kFile ? size : 0;  // links and directories have no content
-  path_.reset();
-  linkPath_.reset();
-  size_.reset();
-  mtime_.reset();
+  member.uid = idOf(next_.uid, always_.uid, header.uid);
+  member.gid = idOf(next_.gid, always_.gid, header.gid);
+  member.xattrs = std::move(next_.xattrs);
+  next_ = {};
 
   CAY_TRY(sink_.member(member));
   contentSize_ = left_ = member.size;
@@ -267,4 +309,4 @@ void TarReader::afterContent(uint64_t size) {
   state_ = left_ > 0 ? State::kPadding : State::kHeader;
 }
 
-}  // namespace cay::files
+}  // namespace cay

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace cay::files {
+namespace cay {
 
 // Appends the header of a file, directory or link. `name` is relative, and a directory's ends in
 // '/'.
@@ -16,4 +16,4 @@ void appendTarHeader(std::string& out, std::string_view name, std::string_view l
 // Appends the mark of the archive's end.
 void appendTarEnd(std::string& out);
 
-}  // namespace cay::files
+}  // namespace cay

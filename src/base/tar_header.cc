@@ -1,13 +1,13 @@
-#include "files/tar_header.h"
+#include "base/tar_header.h"
 
 #include <algorithm>
 #include <cstring>
 #include <span>
 
+#include "base/tar_format.h"
 #include "base/text.h"
-#include "files/tar_format.h"
 
-namespace cay::files {
+namespace cay {
 namespace {
 
 // Leaves a NUL at the end; false, with zeros written, if the number needs more digits.
@@ -89,4 +89,4 @@ void appendTarEnd(std::string& out) {
   out.append(2 * kTarBlock, '\0');
 }
 
-}  // namespace cay::files
+}  // namespace cay

@@ -1,10 +1,11 @@
 // TarReader: an incremental parser for tar archives. Bytes go in, members come out; no I/O of its
 // own.
 //
-// Reads POSIX ustar, pax (path, linkpath, size, mtime), GNU long names and the old format without a
-// magic. Sparse files, multi-volume archives and unknown types are kInvalid, as are a bad checksum,
-// a member name beyond kTarMaxPath and an archive that ends before its end mark. Bytes after the
-// end mark are ignored. Memory is bounded by kTarMaxMeta, whatever the archive says.
+// Reads POSIX ustar, pax (path, linkpath, size, mtime, uid, gid, extended attributes), GNU long
+// names and the old format without a magic. Sparse files, multi-volume archives and unknown types
+// are kInvalid, as are a bad checksum, a member name beyond kTarMaxPath and an archive that ends
+// before its end mark. Bytes after the end mark are ignored. Memory is bounded by kTarMaxMeta,
+// whatever the archive says.
 #pragma once
 
 #include <sys/types.h>
@@ -13,16 +14,20 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
-#include "files/tar_format.h"
+#include "base/tar_format.h"
 
-namespace cay::files {
+namespace cay {
 
 inline constexpr size_t kTarMaxPath = 4096;
 inline constexpr size_t kTarMaxMeta = size_t{1024} * 1024;  // one pax or long-name record
 
-enum class TarType { kFile, kDirectory, kSymlink, kHardLink, kSpecial };
+inline constexpr uint64_t kTarNoId = UINT64_MAX;  // an owner that is not a number
+
+enum class TarType { kFile, kDirectory, kSymlink, kHardLink, kFifo, kDevice };
 
 struct TarMember {
   TarType type = TarType::kFile;
@@ -31,7 +36,13 @@ struct TarMember {
   uint64_t size = 0;     // 0 for everything but files
   mode_t mode = 0;
   timespec mtime{};
+  uint64_t uid = 0;
+  uint64_t gid = 0;
+  std::vector<std::pair<std::string, std::string>> xattrs;  // together at most kTarMaxMeta
 };
+
+// "./a//b/" as "a/b"; empty for the folder itself. kInvalid for what would leave it.
+Result<std::string> tarRelativePath(std::string_view name);
 
 // Gets the members in order: member(), then for a file its bytes in pieces, then memberEnd(). The
 // first error ends the reading.
@@ -61,6 +72,7 @@ class TarReader {
   Result<> beginMeta(char type, uint64_t size);
   Result<> takePax(std::string_view records);
   Result<> takePaxRecord(std::string_view key, std::string_view value);
+  Result<> takeXattr(std::string_view name, std::string_view value);
   // Skips to the next block after `size` bytes have been read.
   void afterContent(uint64_t size);
 
@@ -73,10 +85,18 @@ class TarReader {
   uint64_t contentSize_ = 0;
 
   // What records before a member say about it.
-  std::optional<std::string> path_;
-  std::optional<std::string> linkPath_;
-  std::optional<uint64_t> size_;
-  std::optional<timespec> mtime_;
+  struct Extended {
+    std::optional<std::string> path;
+    std::optional<std::string> linkPath;
+    std::optional<uint64_t> size;
+    std::optional<timespec> mtime;
+    std::optional<uint64_t> uid;
+    std::optional<uint64_t> gid;
+    std::vector<std::pair<std::string, std::string>> xattrs;
+    size_t xattrBytes = 0;
+  };
+  Extended next_;
+  Extended always_;  // what global headers say about all that follow: owners alone
 };
 
-}  // namespace cay::files
+}  // namespace cay

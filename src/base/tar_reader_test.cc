@@ -1,13 +1,13 @@
-#include "files/tar_reader.h"
+#include "base/tar_reader.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "files/tar_fixture.h"
-#include "files/tar_header.h"
+#include "base/tar_fixture.h"
+#include "base/tar_header.h"
 
-namespace cay::files {
+namespace cay {
 namespace {
 
 struct Recorded : TarSink {
@@ -60,7 +60,7 @@ TEST(TarReader, GivesMembersWhateverThePieces) {
     EXPECT_EQ(got.contents[1], std::string(1000, 'x'));
     EXPECT_EQ(got.members[3].linkPath, "d/f");
     EXPECT_EQ(got.members[4].type, TarType::kHardLink);
-    EXPECT_EQ(got.members[5].type, TarType::kSpecial);
+    EXPECT_EQ(got.members[5].type, TarType::kFifo);
   }
 }
 
@@ -105,6 +105,53 @@ TEST(TarReader, TakesTheSizeOfAPaxRecord) {
   EXPECT_EQ(got.contents[1], "g");
 }
 
+TEST(TarReader, TellsOwnersAndAttributes) {
+  const std::string nul("a\0b", 3);
+  Recorded got;
+  ASSERT_TRUE(readAll(TarBuilder()
+                          .header({.name = "f", .uid = 1000, .gid = 2097151})
+                          .meta('x', TarBuilder::pax("uid", "4000000000") +
+                                         TarBuilder::pax("SCHILY.xattr.user.a", nul) +
+                                         TarBuilder::pax("SCHILY.xattr.user.b", "x=y"))
+                          .header({.name = "g", .uid = 5, .gid = 6})
+                          .header({.name = "h", .type = '3'})
+                          .meta('x', TarBuilder::pax("gid", "-1"))
+                          .header({.name = "i"})
+                          .meta('g', TarBuilder::pax("uid", "7"))
+                          .header({.name = "j", .uid = 5})
+                          .done(),
+                      got));
+  EXPECT_EQ(got.members[0].uid, 1000U);
+  EXPECT_EQ(got.members[0].gid, 2097151U);
+  EXPECT_EQ(got.members[1].uid, 4'000'000'000U);
+  EXPECT_EQ(got.members[1].gid, 6U);
+  using Xattrs = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(got.members[1].xattrs, (Xattrs{{"user.a", nul}, {"user.b", "x=y"}}));
+  EXPECT_EQ(got.members[2].type, TarType::kDevice);
+  EXPECT_TRUE(got.members[2].xattrs.empty());
+  EXPECT_EQ(got.members[3].gid, kTarNoId);
+  EXPECT_EQ(got.members[4].uid, 7U);
+}
+
+TEST(TarReader, AttributesOfManyHeadersAreBounded) {
+  TarBuilder builder;
+  const std::string record = TarBuilder::pax("SCHILY.xattr.user.a", std::string(300'000, 'x'));
+  for (int i = 0; i < 4; ++i) builder.meta('x', record);
+  Recorded ignored;
+  const auto result = readAll(builder.file("f", "").done(), ignored);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "bad tar archive: too many extended attributes");
+}
+
+TEST(TarReader, NamesStayInTheirFolder) {
+  EXPECT_EQ(*tarRelativePath("./a//b/"), "a/b");
+  EXPECT_EQ(*tarRelativePath("././"), "");
+  EXPECT_EQ(*tarRelativePath("..a/b.."), "..a/b..");
+  for (const char* name : {"/", "/a", "..", "a/..", "../a", "a/../b", "./.."}) {
+    EXPECT_FALSE(tarRelativePath(name)) << name;
+  }
+}
+
 TEST(TarReader, RefusesWhatIsNoArchive) {
   const std::string good = TarBuilder().file("f", "content").done();
   std::string flipped = good;
@@ -136,6 +183,8 @@ TEST(TarReader, RefusesWhatIsNoArchive) {
       {"pax at the end", TarBuilder().meta('x', TarBuilder::pax("path", "f")).done()},
       {"pax NUL", TarBuilder().meta('x', TarBuilder::pax("path", nul)).file("f", "").done()},
       {"global path", TarBuilder().meta('g', TarBuilder::pax("path", "f")).file("f", "").done()},
+      {"global attribute",
+       TarBuilder().meta('g', TarBuilder::pax("SCHILY.xattr.user.a", "x")).file("f", "").done()},
       {"a huge extended header",
        TarBuilder().header({.name = "m", .type = 'x', .size = kTarMaxMeta + 1}).done()},
       {"a name beyond all names",
@@ -189,4 +238,4 @@ TEST(TarHeader, HoldsSizesBeyondTheOldField) {
 }
 
 }  // namespace
-}  // namespace cay::files
+}  // namespace cay
