@@ -40,6 +40,18 @@ void PoolHost::empty() const {
   settle();
 }
 
+void PoolHost::rest() const {
+  constexpr double kPatience = 120;
+  empty();
+  const auto start = Clock::now();
+  while (!std::filesystem::is_empty(process_.state() + "/sandboxes")) {
+    if (secondsSince(start) > kPatience)
+      throw std::runtime_error("sandboxes stay without a client");
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  settle();
+}
+
 size_t PoolHost::waiting() const {
   const std::filesystem::directory_iterator trash(process_.state() + "/trash");
   return static_cast<size_t>(std::distance(trash, {}));

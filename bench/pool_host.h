@@ -30,6 +30,9 @@ class PoolHost {
   void empty() const;
   // Waits until what was deleted is off the disk. Throws std::runtime_error if that gets nowhere.
   void settle() const;
+  // Deletes all sandboxes, and waits until those that only stood ready are gone too, a minute
+  // later.
+  void rest() const;
 
  private:
   testing::TempDir folder_;

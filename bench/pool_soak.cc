@@ -175,10 +175,10 @@ class Soak {
 
 // Leaves the pool empty and gives the ids that the next sandbox would have.
 std::string nextOwner(const PoolHost& host) {
-  host.empty();
+  host.rest();
   PoolClient client(host);
   const std::string owner = ownerOf(client, client.create());
-  host.empty();
+  host.rest();
   return owner;
 }
 

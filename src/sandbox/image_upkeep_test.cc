@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "testing/eventually.h"
 #include "testing/loop_thread.h"
 #include "testing/temp_dir.h"
 
@@ -13,16 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kPatienceMs = 20'000;
 constexpr int64_t kHour = ImageUpkeep::kRemoveEveryMs;
 
-bool eventually(const std::function<bool()>& condition) {
-  for (const int64_t until = monotonicMs() + kPatienceMs; monotonicMs() < until;) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(Millis(2));
-  }
-  return false;
-}
+using testing::eventually;
 
 // A small machine of our own, in a folder, of which the image `host` is made.
 class ImageUpkeepTest : public ::testing::Test {

@@ -196,12 +196,7 @@ TEST_F(ReadySandboxesTest, AnEarlierHostsAreSwept) {
 }
 
 TEST_F(ReadySandboxesTest, OneOfAnOlderImageIsNotGivenOut) {
-  close();
-  mode_ = isolation::Mode::kUnprivileged;
-  fs::create_directories(dir_.path() / "machine/etc");
-  fs::create_directories(dir_.path() / "machine/usr/bin");
-  (void)dir_.write("machine/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n");
-  open();
+  openWithMachine();
   keepReady(1);
   const PooledPtr used = use();
   ASSERT_TRUE(readyCount(1));

@@ -19,6 +19,7 @@
 #include "sandbox/keeper_process.h"
 #include "sandbox/registry.h"
 #include "sys/file.h"
+#include "testing/eventually.h"
 #include "testing/loop_thread.h"
 #include "testing/temp_dir.h"
 
@@ -26,15 +27,7 @@ namespace cay::sandbox {
 
 namespace fs = std::filesystem;
 
-inline constexpr int64_t kPatienceMs = 20'000;
-
-inline bool eventually(const std::function<bool()>& condition) {
-  for (const int64_t until = monotonicMs() + kPatienceMs; monotonicMs() < until;) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(Millis(5));
-  }
-  return false;
-}
+using testing::eventually;
 
 class RegistryTest : public ::testing::Test {
  protected:
@@ -85,6 +78,16 @@ class RegistryTest : public ::testing::Test {
   void restart(size_t capacity = 10) {
     close();
     open(capacity);
+  }
+
+  // Opens again with a small machine of our own, in a folder, of which the image `host` is made.
+  void openWithMachine() {
+    close();
+    mode_ = isolation::Mode::kUnprivileged;
+    fs::create_directories(dir_.path() / "machine/etc");
+    fs::create_directories(dir_.path() / "machine/usr/bin");
+    (void)dir_.write("machine/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n");
+    open();
   }
 
   static Registry::CreateRequest request(uint32_t count = 1) {

@@ -302,12 +302,7 @@ TEST_F(RegistryTest, ShutdownEndsCommandsAndKeepsSandboxes) {
 }
 
 TEST_F(RegistryTest, TheImageOfASandboxStaysAsLongAsTheSandbox) {
-  close();
-  mode_ = isolation::Mode::kUnprivileged;
-  fs::create_directories(dir_.path() / "machine/etc");
-  fs::create_directories(dir_.path() / "machine/usr/bin");
-  (void)dir_.write("machine/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n");
-  open();
+  openWithMachine();
   const PooledPtr pooled = createOne();
   const std::string old = pooled->record.imageVersion;
   ASSERT_FALSE(old.empty());

@@ -13,6 +13,7 @@
 #include "sandbox/keeper_process.h"
 #include "sandbox/nursery.h"
 #include "sys/io.h"
+#include "testing/eventually.h"
 #include "testing/loop_thread.h"
 #include "testing/temp_dir.h"
 
@@ -20,6 +21,8 @@ namespace cay::sandbox {
 namespace {
 
 constexpr int64_t kPatienceMs = 20'000;
+
+using testing::eventually;
 
 pid_t parentOf(pid_t pid) {
   const auto stat = sys::readFile(("/proc/" + std::to_string(pid) + "/stat").c_str()).value();
@@ -126,16 +129,6 @@ class SandboxTest : public ::testing::TestWithParam<const char*> {
 
   Outcome read(ExecPtr exec, Offsets from = {}) {
     return loop_->await(readFrom(*sandbox_, std::move(exec), from));
-  }
-
-  template <typename Condition>
-  static bool eventually(Condition condition) {
-    const int64_t until = monotonicMs() + kPatienceMs;
-    while (monotonicMs() < until) {
-      if (condition()) return true;
-      ::usleep(5'000);
-    }
-    return false;
   }
 
   testing::TempDir dir_;

@@ -27,9 +27,10 @@ while True:
 
 
 def serve(client, kind, port):
+    """The output of a server that is up, or of one that ended since it could not."""
     process = client.spawn(["/usr/bin/python3", "-c", SERVER, kind, str(port)])
     path = f"/v1/processes/{process['id']}"
-    wait_until(lambda: "up" in (done := client.output(path)).stdout or done.stderr)
+    wait_until(lambda: "up" in client.output(path).stdout or not client.process(process["id"])["running"])
     return client.output(path)
 
 
