@@ -42,7 +42,7 @@ Task<> refuseConnection(std::shared_ptr<ServerCore> core, Socket socket) {
     size_t& count;
   };
   const Counted counted(core->refusals);
-  Wire wire(std::move(socket));
+  Wire wire(Stream{std::move(socket), {}});
   Deadline deadline(core->sweep, wire.socket());
   const std::string answer = closingAnswer(503, "too many connections, try again later");
   // A fresh socket takes this much at once; a client that makes it wait does not get it.
