@@ -205,7 +205,7 @@ Result<std::string> Ca::hashedFolder(const std::vector<std::string>& trusted) {
   CAY_ASSIGN(const PrivateFolder files, PrivateFolder::open(folder_));
   CAY_ASSIGN(const Trust trust, collectTrust(files, folder_, trusted));
   CAY_ASSIGN(const auto wanted, hashedNames(trust.certificates));
-  const std::string path = folder_ + "/" + kHashed;
+  std::string path = folder_ + "/" + kHashed;
   CAY_ASSIGN(PrivateFolder hashed, PrivateFolder::open(path));
   for (const auto& [name, text] : wanted) CAY_TRY(writeIfChanged(hashed, name, text));
   CAY_ASSIGN(const auto present, hashed.names());

@@ -88,6 +88,7 @@ Result<> PrivateFolder::remove(const std::string& name) {
 Result<std::vector<std::string>> PrivateFolder::names() const {
   CAY_ASSIGN(const auto entries, sys::readDirectory(folder_.get()));
   std::vector<std::string> names;
+  names.reserve(entries.size());
   for (const sys::DirEntry& entry : entries) names.push_back(entry.name);
   return names;
 }
