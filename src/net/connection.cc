@@ -17,11 +17,12 @@ std::string closingAnswer(int status, std::string_view message) {
   return answer;
 }
 
-Connection::Connection(std::shared_ptr<ServerCore> core, Socket socket)
+Connection::Connection(std::shared_ptr<ServerCore> core, Stream stream, Peer peer)
     : core_(std::move(core)),
-      wire_(Stream{std::move(socket), {}}),
+      wire_(std::move(stream)),
       deadline_(core_->sweep, wire_.socket()),
-      parser_(core_->limits.maxHeadBytes) {
+      parser_(core_->limits.maxHeadBytes, core_->limits.connects) {
+  head_.peer = std::move(peer);
   core_->connections.insert(this);
 }
 
