@@ -92,6 +92,7 @@ TEST_F(CaTest, IsMadeOnceByManyAtATime) {
   std::vector<Certificate> leaves(4);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(leaves.size());
     for (Certificate& leaf : leaves) {
       threads.emplace_back([&] { leaf = leafOf(folder_, now_); });
     }

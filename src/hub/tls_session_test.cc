@@ -170,7 +170,7 @@ TEST(TlsContext, ShowsTheWholeChain) {
   leaf.certificatePem += sys::readFile(ca.ca.caFile().c_str()).value();
   const auto server = orThrow(TlsContext::server(leaf));
   STACK_OF(X509)* chain = nullptr;
-  SSL_CTX_get0_chain_certs(server->current(), &chain);
+  SSL_CTX_get0_chain_certs(server->current(), static_cast<void*>(&chain));
   EXPECT_EQ(sk_X509_num(chain), 1);
 }
 

@@ -133,6 +133,7 @@ TEST_F(TlsStreamTest, ASlowReaderHoldsTheSenderBackAndCostsLittleMemory) {
   }
   const auto before = ::mallinfo2();
   std::vector<size_t> sent;
+  sent.reserve(ends.size());
   for (PlainEnd& end : ends) sent.push_back(sendUntilStuck(end.socket));
   const auto after = ::mallinfo2();
   EXPECT_LT(after.uordblks + after.hblkhd,
@@ -237,7 +238,7 @@ TEST_F(TlsStreamTest, BrokenRecordsAreACut) {
   Connection connection(loop_);
   std::optional<OpensslClient> client;
   PlainEnd plain = serve(connection, client);
-  EXPECT_TRUE(client->socket().send("\x17\x03\x03\x00\x20" + std::string(32, 'g')));
+  EXPECT_TRUE(client->socket().send("\x17\x03\x03\x00\x20"s + std::string(32, 'g')));
   EXPECT_EQ(plain.socket.receiveToEnd(), "");
   EXPECT_TRUE(*plain.cut);
   EXPECT_EQ(client->receiveToEnd(), "");
