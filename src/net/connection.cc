@@ -17,11 +17,12 @@ std::string closingAnswer(int status, std::string_view message) {
   return answer;
 }
 
-Connection::Connection(std::shared_ptr<ServerCore> core, Socket socket)
+Connection::Connection(std::shared_ptr<ServerCore> core, Stream stream, Peer peer)
     : core_(std::move(core)),
-      wire_(std::move(socket)),
+      wire_(std::move(stream)),
       deadline_(core_->sweep, wire_.socket()),
-      parser_(core_->limits.maxHeadBytes) {
+      parser_(core_->limits.maxHeadBytes, core_->limits.connects) {
+  head_.peer = std::move(peer);
   core_->connections.insert(this);
 }
 
@@ -105,7 +106,7 @@ Task<Connection::Next> Connection::answerRequest() {
       co_return head_.keepAlive || !body.complete() ? Next::kLinger : Next::kClose;
     case Outcome::kNothing:
     case Outcome::kCut:
-      if (response.needsReset()) sys::resetOnClose(wire_.socket().native_handle());
+      if (response.needsReset()) wire_.resetOnClose();
       co_return Next::kClose;
     case Outcome::kHandedOver:
       co_return Next::kDone;

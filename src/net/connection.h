@@ -29,7 +29,7 @@ struct ServerCore {
 
 class Connection {
  public:
-  Connection(std::shared_ptr<ServerCore> core, Socket socket);
+  Connection(std::shared_ptr<ServerCore> core, Stream stream, Peer peer);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;

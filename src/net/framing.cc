@@ -47,8 +47,31 @@ std::expected<void, HeadError> judgeHost(const RequestHead& head) {
   return {};
 }
 
-std::expected<void, HeadError> judgeTarget(RequestHead& head) {
-  if (head.method == "CONNECT") return refuse(405, "CONNECT is not supported");
+std::expected<void, HeadError> judgeAuthority(RequestHead& head) {
+  const std::string_view target = head.target;
+  const size_t colon = target.rfind(':');
+  if (colon == std::string_view::npos) return refuse(400, "CONNECT wants a host and a port");
+  const std::string_view host = target.substr(0, colon);
+  const auto port = parseUint(target.substr(colon + 1));
+  const bool bracketed = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
+  const std::string_view inside = bracketed ? host.substr(1, host.size() - 2) : host;
+  if (!isPlausibleHost(inside) || inside.find_first_of("[]") != std::string_view::npos ||
+      (inside.contains(':') && !bracketed)) {
+    return refuse(400, "the host of CONNECT is malformed");
+  }
+  if (!port || *port == 0 || *port > UINT16_MAX) {
+    return refuse(400, "the port of CONNECT is malformed");
+  }
+  head.path.clear();
+  head.query.clear();
+  return {};
+}
+
+std::expected<void, HeadError> judgeTarget(RequestHead& head, Connects connects) {
+  if (head.method == "CONNECT") {
+    if (connects == Connects::kRefused) return refuse(405, "CONNECT is not supported");
+    return judgeAuthority(head);
+  }
   if (head.target.find('#') != std::string::npos) {
     return refuse(400, "the request target contains a fragment");
   }
@@ -110,11 +133,15 @@ bool isForbiddenTrailer(std::string_view name) {
       kForbidden, [&](std::string_view forbidden) { return equalIgnoreCase(name, forbidden); });
 }
 
-std::expected<void, HeadError> judgeRequest(RequestHead& head) {
+std::expected<void, HeadError> judgeRequest(RequestHead& head, Connects connects) {
   if (auto host = judgeHost(head); !host) return host;
-  if (auto target = judgeTarget(head); !target) return target;
+  if (auto target = judgeTarget(head, connects); !target) return target;
   const auto body = announced(head.minorVersion, head.fields);
   if (!body) return std::unexpected(body.error());
+  // What follows such a head belongs to the tunnel.
+  if (head.method == "CONNECT" && body->framing != Framing::kNone) {
+    return refuse(400, "CONNECT has no body");
+  }
   head.framing = body->framing;
   head.contentLength = body->contentLength;
   head.keepAlive = head.minorVersion == 0 ? head.fields.hasToken("connection", "keep-alive")

@@ -2,6 +2,7 @@
 // must never disagree on where the message ends. No I/O and no parsing of lines.
 #pragma once
 
+#include <cstdint>
 #include <expected>
 
 #include "net/head_scanner.h"
@@ -9,9 +10,13 @@
 
 namespace cay::net {
 
+// Whether a server has a use for requests to become a tunnel.
+enum class Connects : uint8_t { kRefused, kAllowed };
+
 // Fills target, path, query, framing, contentLength, keepAlive and expectContinue of a head whose
-// method, target, minorVersion and fields are set, or says why it must be refused.
-std::expected<void, HeadError> judgeRequest(RequestHead& head);
+// method, target, minorVersion and fields are set, or says why it must be refused. The target of
+// CONNECT is a host and a port, and its path is empty.
+std::expected<void, HeadError> judgeRequest(RequestHead& head, Connects connects);
 
 struct BodyFraming {
   Framing framing = Framing::kNone;

@@ -62,6 +62,8 @@ class Response {
   virtual Task<> disconnected() = 0;
   // Sends `head` (101) and hands the connection over, with what the client has already sent on it.
   virtual Task<Result<Stream>> upgrade(ResponseHead head) = 0;
+  // The same for CONNECT: says (200) that the tunnel stands.
+  virtual Task<Result<Stream>> tunnel() = 0;
 };
 
 // A whole answer in one send.

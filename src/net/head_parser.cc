@@ -79,7 +79,7 @@ std::expected<size_t, HeadError> RequestParser::parse(std::string_view bytes, Re
   if (namesUnknownVersion(text)) return refuse(505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
   RequestReader reader(head);
   if (!readWhole(reader, text)) return refuse(400, "the request head is malformed");
-  if (auto judged = judgeRequest(head); !judged) return std::unexpected(judged.error());
+  if (auto judged = judgeRequest(head, connects_); !judged) return std::unexpected(judged.error());
   scanner_.reset();
   return size;
 }

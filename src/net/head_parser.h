@@ -14,7 +14,8 @@ namespace cay::net {
 
 class RequestParser {
  public:
-  explicit RequestParser(size_t maxHeadBytes) : scanner_(maxHeadBytes) {}
+  explicit RequestParser(size_t maxHeadBytes, Connects connects = Connects::kRefused)
+      : scanner_(maxHeadBytes), connects_(connects) {}
 
   // `bytes` begins with the head and holds at least what the last call saw. Gives 0 while the head
   // is incomplete; then its size, fills `head`, and is ready for the next one. An error is final.
@@ -22,6 +23,7 @@ class RequestParser {
 
  private:
   HeadScanner scanner_;
+  Connects connects_;
 };
 
 struct ResponseStart {

@@ -158,6 +158,41 @@ TEST(RequestParser, JudgesTheSameHoweverTheBytesAreCut) {
   }
 }
 
+TEST(RequestParser, ReadsConnectWhereItIsAllowed) {
+  const auto parse = [](const std::string& target, std::string_view fields = "") {
+    Parsed parsed;
+    RequestParser parser(kMaxHead, Connects::kAllowed);
+    const std::string bytes = "CONNECT " + target + " HTTP/1.1\r\nHost: a:1\r\n" +
+                              std::string(fields) + "\r\nrest of the tunnel";
+    const auto size = parser.parse(bytes, parsed.head);
+    parsed.status = size ? 0 : size.error().status;
+    return parsed;
+  };
+  for (const char* target : {"a:1", "abc--8000.cay.localhost:7343", "[::1]:443", "1.2.3.4:65535"}) {
+    const Parsed parsed = parse(target);
+    EXPECT_EQ(parsed.status, 0) << target;
+    EXPECT_EQ(parsed.head.target, target);
+    EXPECT_EQ(parsed.head.path, "");
+    EXPECT_EQ(parsed.head.query, "");
+    EXPECT_EQ(parsed.head.framing, Framing::kNone);
+  }
+  for (const char* target :
+       {"a",     "a:",    ":1",      "a:0",   "a:65536",    "a:+1", "a:1x", "/",
+        "/a:1",  "*",     "::1:443", "a:b:1", "[]:1",       "[a:1", "a]:1", "[[::1]]:1",
+        "u@a:1", "a/b:1", "a?b:1",   "a#b:1", "http://a:1", "a,b:1"}) {
+    EXPECT_EQ(parse(target).status, 400) << target;
+  }
+  // What follows the head is not a body.
+  for (const char* field :
+       {"Content-Length: 4\r\n", "Content-Length: 0\r\n", "Transfer-Encoding: chunked\r\n"}) {
+    EXPECT_EQ(parse("a:1", field).status, 400) << field;
+  }
+  // Other requests are as strict as ever.
+  RequestParser parser(kMaxHead, Connects::kAllowed);
+  RequestHead head;
+  EXPECT_FALSE(parser.parse("GET a:1 HTTP/1.1\r\nHost: a\r\n\r\n", head));
+}
+
 TEST(RequestParser, AcceptsWhatOnlyLooksOdd) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"GET /a%2Fb?x=/&y=[1] HTTP/1.1\r\nHost: a\r\n\r\n", "/a%2Fb?x=/&y=[1]"},

@@ -43,9 +43,16 @@ std::vector<std::string_view> listElements(std::string_view value);
 // How the end of a body is told.
 enum class Framing { kNone, kLength, kChunked, kUntilClose };
 
+// Who is at the other end of a connection.
+struct Peer {
+  std::string address;    // as text; empty where it has none
+  bool loopback = false;  // of this machine, by the loopback
+  bool tls = false;
+};
+
 struct RequestHead {
   std::string method;  // as sent, e.g. "GET"
-  std::string target;  // as sent, e.g. "/v1/files/read?path=%2Fetc"
+  std::string target;  // as sent, e.g. "/v1/files/read?path=%2Fetc"; "host:port" with CONNECT
   std::string path;    // target up to '?', still percent-encoded
   std::string query;   // after '?', still percent-encoded
   int minorVersion = 1;
@@ -54,6 +61,7 @@ struct RequestHead {
   uint64_t contentLength = 0;  // with Framing::kLength
   bool keepAlive = true;
   bool expectContinue = false;
+  Peer peer;
 };
 
 struct ResponseHead {

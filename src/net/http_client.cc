@@ -21,7 +21,7 @@ bool isRequestText(std::string_view text) {
 
 class WireExchange final : public ClientExchange {
  public:
-  explicit WireExchange(Stream stream) : wire_(std::move(stream.socket), stream.buffered) {}
+  explicit WireExchange(Stream stream) : wire_(std::move(stream)) {}
 
   Task<Result<>> sendHead(std::string_view method, std::string_view target, const Fields& fields,
                           Framing framing, uint64_t contentLength) override {

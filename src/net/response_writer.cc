@@ -206,6 +206,17 @@ Task<Result<>> ResponseWriter::transmitFile(int file, uint64_t offset, uint64_t 
 }
 
 Task<Result<Stream>> ResponseWriter::upgrade(ResponseHead head) {
+  return handOver(std::move(head), "Connection: Upgrade\r\n");
+}
+
+Task<Result<Stream>> ResponseWriter::tunnel() {
+  if (at_.request.method != "CONNECT") {
+    co_return fail(Code::kInternal, "only CONNECT becomes a tunnel");
+  }
+  co_return co_await handOver({}, {});
+}
+
+Task<Result<Stream>> ResponseWriter::handOver(ResponseHead head, std::string_view lastField) {
   if (begun_ || failed_) co_return fail(Code::kInternal, "the answer has already begun");
   if (!at_.body.dropReceivedRest()) {
     co_return fail(Code::kInvalid, "a request that changes the protocol may not have a body");
@@ -215,7 +226,7 @@ Task<Result<Stream>> ResponseWriter::upgrade(ResponseHead head) {
   out.clear();
   appendStatusLine(out, head_.status);
   appendFields(out, head_.fields);
-  out.append("Connection: Upgrade\r\n\r\n");
+  out.append(lastField).append(kLineEnd);
   headSent_ = finished_ = true;
   CAY_CO_TRY(co_await transmit({out}, sys::More::kNo, nullptr));
   handedOver_ = true;

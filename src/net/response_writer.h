@@ -36,6 +36,7 @@ class ResponseWriter final : public Response {
   [[nodiscard]] bool begun() const override { return begun_; }
   Task<> disconnected() override { return at_.wire.untilPeerGone(); }
   Task<Result<Stream>> upgrade(ResponseHead head) override;
+  Task<Result<Stream>> tunnel() override;
 
   enum class Outcome {
     kNothing,    // no answer yet
@@ -59,6 +60,7 @@ class ResponseWriter final : public Response {
   Task<Result<>> transmit(Pieces pieces, sys::More more, const StallLimit* stall);
   Task<Result<>> transmitFile(int file, uint64_t offset, uint64_t length);
   Task<Result<>> end(std::string_view last, std::string_view trailers);
+  Task<Result<Stream>> handOver(ResponseHead head, std::string_view lastField);
 
   AnswerContext at_;
   ResponseHead head_;

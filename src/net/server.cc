@@ -12,6 +12,7 @@
 #include "net/await.h"
 #include "net/connection.h"
 #include "net/event.h"
+#include "net/peer.h"
 #include "sys/socket.h"
 
 namespace cay::net {
@@ -28,12 +29,12 @@ constexpr int kAcceptBurst = 64;
 
 using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
 
-Task<> serveConnection(std::shared_ptr<ServerCore> core, Socket socket) {
-  Connection connection(std::move(core), std::move(socket));
+Task<> serveConnection(std::shared_ptr<ServerCore> core, Stream stream, Peer peer) {
+  Connection connection(std::move(core), std::move(stream), std::move(peer));
   co_await connection.serve();
 }
 
-Task<> refuseConnection(std::shared_ptr<ServerCore> core, Socket socket) {
+Task<> refuseConnection(std::shared_ptr<ServerCore> core, Stream stream) {
   struct Counted {
     explicit Counted(size_t& count) : count(count) { ++count; }
     ~Counted() { --count; }
@@ -42,7 +43,7 @@ Task<> refuseConnection(std::shared_ptr<ServerCore> core, Socket socket) {
     size_t& count;
   };
   const Counted counted(core->refusals);
-  Wire wire(std::move(socket));
+  Wire wire(std::move(stream));
   Deadline deadline(core->sweep, wire.socket());
   const std::string answer = closingAnswer(503, "too many connections, try again later");
   // A fresh socket takes this much at once; a client that makes it wait does not get it.
@@ -51,11 +52,13 @@ Task<> refuseConnection(std::shared_ptr<ServerCore> core, Socket socket) {
   co_await wire.lingeringClose(deadline);
 }
 
-void admit(const std::shared_ptr<ServerCore>& core, const Executor& executor, Socket socket) {
+void admit(const std::shared_ptr<ServerCore>& core, Stream stream, Peer peer) {
+  const Executor executor = stream.socket.get_executor();
   if (core->connections.size() < core->limits.maxConnections) {
-    asio::co_spawn(executor, serveConnection(core, std::move(socket)), asio::detached);
+    asio::co_spawn(executor, serveConnection(core, std::move(stream), std::move(peer)),
+                   asio::detached);
   } else if (core->refusals < kMaxRefusals) {
-    asio::co_spawn(executor, refuseConnection(core, std::move(socket)), asio::detached);
+    asio::co_spawn(executor, refuseConnection(core, std::move(stream)), asio::detached);
   }
 }
 
@@ -75,7 +78,7 @@ Task<> acceptLoop(std::shared_ptr<ServerCore> core, std::shared_ptr<Acceptor> ac
       socket.assign(protocol, accepted, error);
       if (error) continue;  // the loop cannot watch more descriptors; this one is closed
       (void)fd.release();
-      admit(core, executor, std::move(socket));
+      admit(core, Stream{std::move(socket), {}}, peerOf(accepted));
       if (++burst % kAcceptBurst == 0) co_await asio::post(asio::use_awaitable_t<Executor>());
     } else if (accepted == -EAGAIN) {
       co_await acceptor->async_wait(Acceptor::wait_read, kAwait);
@@ -108,6 +111,9 @@ class AsioServer final : public Server {
 
   [[nodiscard]] uint16_t port() const override { return port_; }
   [[nodiscard]] size_t connections() const override { return core_->connections.size(); }
+  void adopt(Stream stream, Peer peer) override {
+    admit(core_, std::move(stream), std::move(peer));
+  }
   void stop() override {
     core_->stopping = true;
     for (const auto& acceptor : acceptors_) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "net/framing.h"
 #include "net/handler.h"
 #include "net/task.h"
 
@@ -20,6 +21,7 @@ struct ServerLimits {
   Millis idleTimeout{75'000};               // a keep-alive connection without a request
   Millis bodyTimeout{60'000};               // between two bytes of a request body, else 408
   Millis answerTimeout{60'000};             // a whole answer that the client takes no byte of
+  Connects connects = Connects::kRefused;   // allowed: CONNECT reaches the handler
 };
 
 class WorkerPool;
@@ -38,6 +40,9 @@ class Server {
   // The port of the first endpoint.
   [[nodiscard]] virtual uint16_t port() const = 0;
   [[nodiscard]] virtual size_t connections() const = 0;
+  // Serves a connection that somebody else has accepted, under the same limits. What has been read
+  // from it already comes first.
+  virtual void adopt(Stream stream, Peer peer) = 0;
   // Stops accepting and closes idle connections; those with a request in progress end after its
   // answer.
   virtual void stop() = 0;

@@ -19,12 +19,13 @@ using boost::system::error_code;
 
 constexpr size_t kRelayBytes = size_t{16} * 1024;
 
-void shutDown(Wire& wire, Socket::shutdown_type how) {
+void reset(Wire& wire) {
+  wire.resetOnClose();
   error_code ignored;
-  wire.socket().shutdown(how, ignored);
+  wire.socket().close(ignored);
 }
 
-// Copies until `from` ends, which it passes on, or until one of them fails, which ends both.
+// Copies until `from` ends, which it passes on, or until one of them fails, which resets both.
 Task<> copy(Wire& from, Wire& to) {
   const auto memory = std::make_unique_for_overwrite<char[]>(kRelayBytes);
   const std::string_view received = from.input().view();
@@ -36,10 +37,11 @@ Task<> copy(Wire& from, Wire& to) {
     failed = co_await to.send({std::string_view(memory.get(), static_cast<size_t>(count))}) != 0;
   }
   if (!failed && count == 0) {
-    shutDown(to, Socket::shutdown_send);
+    error_code ignored;
+    to.socket().shutdown(Socket::shutdown_send, ignored);
   } else {
-    shutDown(from, Socket::shutdown_both);
-    shutDown(to, Socket::shutdown_both);
+    reset(from);
+    reset(to);
   }
 }
 
@@ -65,8 +67,8 @@ Task<Result<Stream>> dialLoopback(uint16_t port) {
 
 Task<> relay(Stream& a, Stream& b) {
   using namespace asio::experimental::awaitable_operators;
-  Wire first(std::move(a.socket), std::exchange(a.buffered, {}));
-  Wire second(std::move(b.socket), std::exchange(b.buffered, {}));
+  Wire first(std::move(a));
+  Wire second(std::move(b));
   co_await (copy(first, second) && copy(second, first));
 }
 

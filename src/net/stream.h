@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
+#include <memory>
 #include <string>
 
 #include "base/error.h"
@@ -12,16 +13,22 @@ namespace cay::net {
 
 using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol, Executor>;
 
+// True once a stream has been cut, so that its end must not be taken for an orderly one. Both ends
+// of a stream that somebody in this process passes on share it: the Unix sockets between them
+// cannot carry a reset.
+using Cut = std::shared_ptr<bool>;
+
 struct Stream {
   Socket socket;
   std::string buffered;  // read from the socket, not yet consumed
+  Cut cut = nullptr;     // null where the socket itself can tell
 };
 
 // A TCP connection to a loopback port: 127.0.0.1, then ::1. kUnreachable if neither listens.
 Task<Result<Stream>> dialLoopback(uint16_t port);
 
 // Takes both over and copies both ways until both directions have ended or one fails; half-closes
-// are passed on.
+// are passed on, and so is a failure, as a reset.
 Task<> relay(Stream& a, Stream& b);
 
 }  // namespace cay::net

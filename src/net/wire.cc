@@ -56,7 +56,8 @@ Task<ssize_t> Wire::receive(std::span<char> into) {
   const auto [error, count] =
       co_await socket_.async_receive(asio::buffer(into.data(), into.size()), kAwait);
   if (!error) co_return static_cast<ssize_t>(count);
-  co_return error == asio::error::eof ? 0 : negativeErrno(error);
+  if (error != asio::error::eof) co_return negativeErrno(error);
+  co_return cut_ && *cut_ ? -ECONNRESET : 0;
 }
 
 Task<ssize_t> Wire::fill(size_t want) {
@@ -136,8 +137,13 @@ Task<> Wire::lingeringClose(Deadline& deadline) {
   socket_.close(ignored);
 }
 
+void Wire::resetOnClose() {
+  if (cut_) *cut_ = true;
+  sys::resetOnClose(socket_.native_handle());
+}
+
 Stream Wire::release() {
-  Stream stream{std::move(socket_), std::string(input_.view())};
+  Stream stream{std::move(socket_), std::string(input_.view()), std::move(cut_)};
   input_.consume(input_.size());
   return stream;
 }

@@ -43,14 +43,15 @@ struct StallLimit {
 
 class Wire {
  public:
-  explicit Wire(Socket socket, std::string_view received = {})
-      : socket_(std::move(socket)), input_(received) {}
+  explicit Wire(Stream stream)
+      : socket_(std::move(stream.socket)), input_(stream.buffered), cut_(std::move(stream.cut)) {}
 
   [[nodiscard]] Socket& socket() { return socket_; }
   [[nodiscard]] InputBuffer& input() { return input_; }
   [[nodiscard]] bool receiving() const { return receiving_; }
 
-  // Waits for bytes; 0 is the end of the stream. Only while the input buffer is empty.
+  // Waits for bytes; 0 is the end of the stream, -ECONNRESET that of one that was cut. Only while
+  // the input buffer is empty.
   Task<ssize_t> receive(std::span<char> into);
   // The same into the input buffer, `want` bytes if there are as many.
   Task<ssize_t> fill(size_t want = kFillBytes);
@@ -74,6 +75,9 @@ class Wire {
   // the connection and could destroy the answer before the client has read it.
   Task<> lingeringClose(Deadline& deadline);
 
+  // Makes the end of the socket show as a reset.
+  void resetOnClose();
+
   // Hands the socket over with what has been received; the wire is then empty.
   Stream release();
 
@@ -84,6 +88,7 @@ class Wire {
 
   Socket socket_;
   InputBuffer input_;
+  Cut cut_;
   bool receiving_ = false;
   size_t sentInBurst_ = 0;
 };

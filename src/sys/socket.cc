@@ -109,6 +109,14 @@ Result<Fd> connectUnix(int path) {
   return socket;
 }
 
+Result<std::pair<Fd, Fd>> streamPair() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
+    return failSys("socketpair", errno);
+  }
+  return std::pair(Fd(ends[0]), Fd(ends[1]));
+}
+
 void resetOnClose(int socket) {
   const linger atOnce{.l_onoff = 1, .l_linger = 0};
   (void)::setsockopt(socket, SOL_SOCKET, SO_LINGER, &atOnce, sizeof atOnce);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "base/error.h"
 #include "base/fd.h"
@@ -40,6 +41,9 @@ Result<uint16_t> localPort(int socket);
 // A stream connection to the Unix socket that an O_PATH descriptor stands for. Never blocks: EAGAIN
 // when the queue of its server is full.
 Result<Fd> connectUnix(int path);
+
+// Two connected stream sockets, non-blocking.
+Result<std::pair<Fd, Fd>> streamPair();
 
 // Makes close() cut the connection by a reset instead of ending it in order.
 void resetOnClose(int socket);

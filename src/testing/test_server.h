@@ -40,6 +40,10 @@ class TestServer {
   size_t connections() {
     return loop_.call([&] { return server_->connections(); });
   }
+  // On the loop's thread.
+  void adopt(net::Stream stream, net::Peer peer) {
+    server_->adopt(std::move(stream), std::move(peer));
+  }
   // False if the number of connections does not become `count` in time.
   bool awaitConnections(size_t count) {
     for (int i = 0; i < 1500; ++i) {
