@@ -18,7 +18,9 @@ namespace cay::engine {
 namespace {
 
 constexpr char kWay[] = "up0";
-constexpr int kProbeMs = 1'000;
+// A new link may take a while to carry anything, and a lost packet is sent again after a second.
+constexpr int kProbes = 5;
+constexpr int kProbeMs = 700;
 constexpr uint16_t kDnsPort = 53;
 // Where there is no resolver to ask: an address of documentation, since only our own counter is
 // looked at.
@@ -45,8 +47,8 @@ Result<bool> answers(sys::Ipv4 address) {
 // Names go into rules and paths as they are.
 bool isPlain(const std::string& link) {
   return std::ranges::all_of(link, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '.' || c == '-' || c == '_' || c == '@';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_' || c == '@';
   });
 }
 
@@ -125,8 +127,10 @@ Result<> KernelUplink::probe() {
   const sys::Ipv4 target = plan_.resolvers.empty() ? kNowhere : plan_.resolvers.front();
   {
     CAY_ASSIGN(const Inside inside, Inside::enter(ends_.machine, ends_.router));
-    CAY_ASSIGN(const bool answered, answers(target));
-    if (answered) return {};
+    for (int i = 0; i < kProbes; ++i) {
+      CAY_ASSIGN(const bool answered, answers(target));
+      if (answered) return {};
+    }
   }
   CAY_ASSIGN(const bool left, hasLeft());
   if (!left) {

@@ -92,7 +92,8 @@ int NetProcess::run() {
   }
   for (const uint32_t number : table_.numbers()) (void)table_.takeDown(number);
   const auto down = router_.takeDown();
-  // Told last: whoever asked may rely on nothing being left.
+  // Told last: whoever asked may rely on nothing being left, and may start another.
+  listener_.reset();
   if (going_) send(doneOr(down));
   return down ? 0 : kExitFailure;
 }

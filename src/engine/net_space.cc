@@ -36,7 +36,8 @@ Result<Inside> Inside::enterNew(const Fd& home) {
 Inside::~Inside() {
   if (home_ == nullptr) return;
   if (const auto back = sys::enter(*home_); !back) {
-    log(Level::kError, "cannot go back to the machine's network", {{"error", back.error().message}});
+    log(Level::kError, "cannot go back to the machine's network",
+        {{"error", back.error().message}});
     std::abort();
   }
 }

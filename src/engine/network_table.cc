@@ -92,7 +92,8 @@ Result<> NetworkTable::connectAlone(uint32_t number, Entry& entry, sys::Netlink&
 Result<NetworkTable::Group*> NetworkTable::groupOf(const std::string& name) {
   if (const auto known = groups_.find(name); known != groups_.end()) return &known->second;
   const auto number = inTurn(nextGroup_, kMaxGroups, [&](uint32_t n) {
-    return std::ranges::any_of(groups_, [&](const auto& group) { return group.second.number == n; });
+    return std::ranges::any_of(groups_,
+                               [&](const auto& group) { return group.second.number == n; });
   });
   if (!number) return fail(Code::kExhausted, "all network groups are taken");
   const std::string bridge = kGroupLink + std::to_string(*number);

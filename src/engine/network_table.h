@@ -25,8 +25,8 @@ class NetworkTable {
  public:
   NetworkTable(const Fd& machine, Router& router) : machine_(machine), router_(router) {}
 
-  // A new one, alone or as a member of a group; kExhausted when there is no room. kUnreachable for a
-  // group where no links can be made.
+  // A new one, alone or as a member of a group; kExhausted when there is no room. kUnreachable for
+  // a group where no links can be made.
   Result<uint32_t> make(const std::string& group);
   // kNotFound if there is none.
   Result<const MadeNetwork*> find(uint32_t number) const;

@@ -58,8 +58,8 @@ void addOutbound(Rules& rules, const RouterShape& shape) {
   rules.rule({"ip daddr ", kClosed, " drop"});
   if (!shape.closed.empty()) rules.rule({"ip daddr ", listOf(shape.closed), " drop"});
   rules.rule({"ct count over ", std::to_string(shape.mostConnections), kReject});
-  rules.rule({"add @of_one { ip saddr ct count over ", std::to_string(shape.mostOfOne), " }",
-              kReject});
+  rules.rule(
+      {"add @of_one { ip saddr ct count over ", std::to_string(shape.mostOfOne), " }", kReject});
   rules.rule({"iifname \"", kAloneLink, "*\" accept"});
   rules.rule({"iifname \"", kGroupLink, "*\" accept"});
 }
@@ -82,8 +82,9 @@ std::string routerRules(const RouterShape& shape) {
   rules.line({"table inet cay_router {"});
   rules.line({"  set of_one { type ipv4_addr; size ", std::to_string(2 * kMaxNetworks),
               "; flags dynamic; }"});
-  // The router itself has no business with anybody: no gateway answers.
-  rules.chain("c_input", "filter hook input priority 0; policy drop").end();
+  // The router answers nobody; its own probe of the uplink is what gets answers.
+  rules.chain("c_input", "filter hook input priority 0; policy drop");
+  rules.rule({"ct state established accept"}).end();
   rules.chain("c_forward", "filter hook forward priority 0; policy drop");
   rules.rule({"meta nfproto ipv6 drop"});
   rules.rule({"ct state invalid drop"});

@@ -30,9 +30,9 @@ std::string routerRules(const RouterShape& shape);
 
 struct MachineShape {
   uint32_t uplink = 0;
-  std::vector<std::string> ways;      // links that lead out of the machine
-  std::vector<std::string> opened;    // those of them that forward nothing but for us
-  std::vector<sys::Ipv4> resolvers;   // own addresses of the machine whose port 53 jobs may use
+  std::vector<std::string> ways;     // links that lead out of the machine
+  std::vector<std::string> opened;   // those of them that forward nothing but for us
+  std::vector<sys::Ipv4> resolvers;  // own addresses of the machine whose port 53 jobs may use
 };
 // For the machine's own namespace; replaces what was left there under the same name.
 std::string machineRules(const MachineShape& shape);

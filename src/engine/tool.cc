@@ -60,8 +60,8 @@ class Spawn {
     words.push_back(nullptr);
     char* const environment[] = {nullptr};
     pid_t pid = -1;
-    const int error = ::posix_spawn(&pid, program.c_str(), &actions_, &attributes_, words.data(),
-                                    environment);
+    const int error =
+        ::posix_spawn(&pid, program.c_str(), &actions_, &attributes_, words.data(), environment);
     if (error != 0) return failSys(program, error);
     return pid;
   }

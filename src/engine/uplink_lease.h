@@ -1,8 +1,8 @@
 // Which hub of this machine has which uplink, and what was changed in the machine for their sake.
 //
-// A folder with a file for each uplink, locked by the process that has it: the kernel takes the lock
-// away when that dies, and the next one who comes cleans up after it. Links that we made forward
-// packets are noted beside; the last uplink to go makes them stop.
+// A folder with a file for each uplink, locked by the process that has it: the kernel takes the
+// lock away when that dies, and the next one who comes cleans up after it. Links that we made
+// forward packets are noted beside; the last uplink to go makes them stop.
 //
 //   lock                        held while any of this changes
 //   uplink.<number>             holds the name of its namespace
@@ -33,7 +33,8 @@ class UplinkLease {
   Result<> giveBack();
 
  private:
-  UplinkLease(Fd folder, std::string space) : folder_(std::move(folder)), space_(std::move(space)) {}
+  UplinkLease(Fd folder, std::string space)
+      : folder_(std::move(folder)), space_(std::move(space)) {}
   // Of others in our namespace whose process has died.
   Result<> cleanUp();
   Result<bool> takeNumber(uint32_t number);

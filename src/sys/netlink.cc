@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "base/text.h"
 #include "sys/netlink_message.h"
 
 namespace cay::sys {
@@ -47,8 +48,9 @@ std::string Ipv4::text() const {
 
 Result<Ipv4> parseIpv4(std::string_view text) {
   in_addr address{};
-  if (::inet_pton(AF_INET, std::string(text).c_str(), &address) != 1) {
-    return fail(Code::kInvalid, "'" + std::string(text) + "' is not an IPv4 address");
+  const bool whole = !text.contains('\0');
+  if (!whole || ::inet_pton(AF_INET, std::string(text).c_str(), &address) != 1) {
+    return fail(Code::kInvalid, quoted(text) + " is not an IPv4 address");
   }
   return Ipv4{ntohl(address.s_addr)};
 }
@@ -180,8 +182,7 @@ Result<LinkTraffic> Netlink::traffic(const std::string& name) {
   message.addName(IFLA_IFNAME, name);
   std::optional<rtnl_link_stats64> counts;
   CAY_TRY(query(message, "link " + name, [&](std::string_view answer) {
-    counts = valueOf<rtnl_link_stats64>(
-        netlinkAttribute(answer, sizeof(ifinfomsg), IFLA_STATS64));
+    counts = valueOf<rtnl_link_stats64>(netlinkAttribute(answer, sizeof(ifinfomsg), IFLA_STATS64));
   }));
   if (!counts) return fail(Code::kNotFound, "link " + name + " has no counters");
   return LinkTraffic{.receivedBytes = counts->rx_bytes, .sentBytes = counts->tx_bytes};
