@@ -7,7 +7,6 @@
 #include <cstdlib>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "sys/file.h"
 #include "sys/io.h"
 #include "sys/namespaces.h"
@@ -48,7 +47,7 @@ Result<> setNetSetting(const std::string& name, std::string_view value) {
 
 Result<std::string> netSetting(const std::string& name) {
   CAY_ASSIGN(const std::string text, sys::readFile(("/proc/sys/net/" + name).c_str()));
-  return std::string(trim(text));
+  return text.substr(0, text.find('\n'));
 }
 
 Result<> setNetSettingIfThere(const std::string& name, std::string_view value) {

@@ -44,6 +44,8 @@ inline constexpr char kMachineToo[] = "10.77.0.1";
 inline constexpr uint16_t kPort = 8080;
 inline constexpr int kYesMs = 3'000;  // more than any answer takes
 inline constexpr int kNoMs = 400;
+inline constexpr char kPingers[] = "ipv4/ping_group_range";
+inline constexpr char kAllGroups[] = "0 2147483647";
 
 inline sockaddr_in endpoint(const std::string& address, uint16_t port) {
   sockaddr_in out{};
@@ -219,9 +221,11 @@ class NetworkLab : public ::testing::Test {
   Result<> makeMachine() {
     CAY_TRY(sys::unshare(CLONE_NEWNET));
     CAY_ASSIGN(machine_, ownNetSpace());
+    CAY_TRY(setNetSetting(kPingers, kAllGroups));
     {
       CAY_ASSIGN(const Inside inside, Inside::enterNew(machine_));
       CAY_ASSIGN(internet_, ownNetSpace());
+      CAY_TRY(setNetSetting(kPingers, kAllGroups));
     }
     CAY_ASSIGN(sys::Netlink machine, sys::Netlink::open());
     CAY_TRY(machine.makeVeth("eth0", "world", internet_));

@@ -337,10 +337,11 @@ TEST_F(NetworksTest, TwoHubsDoNotMeet) {
   ASSERT_NE(second, nullptr);
   const JobNetwork job = take(*first);
   const JobNetwork other = take(*second);
-  const JobNetwork third = take(*second);
+  // Their numbers and addresses are the same; one that is not ours as well shows more.
+  JobNetwork third = take(*second);
+  while (third.address == job.address) third = take(*second);
   expectReach(job.space, internet(), true);
   expectReach(other.space, internet(), true);
-  // Their numbers and addresses are the same, but for one.
   expectReach(job.space, {"a job of another hub", third.space, third.address}, false);
   expectReach(job.space, {"the router of another hub", machine_, "100.64.0.6"}, false);
   expectReach(job.space, {"the uplink of another hub", machine_, "100.64.0.5"}, false);
