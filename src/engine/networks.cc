@@ -188,15 +188,16 @@ net::Task<Result<sys::LinkTraffic>> Networks::traffic(NetworkId id) {
   co_return out;
 }
 
+net::Task<Result<Fd>> Networks::socketIn(NetworkId id, int family) {
+  Writer asked = request(NetRequest::kSocket, id);
+  asked.put(family == AF_INET6);
+  CAY_CO_ASSIGN(sys::Packet packet, co_await askAbout(id, std::move(asked)));
+  if (!packet.fd.valid()) co_return fail(Code::kInternal, "cay-net does not make sense");
+  co_return std::move(packet.fd);
+}
+
 net::Task<Result<net::Stream>> Networks::dial(NetworkId id, uint16_t port) {
-  auto sockets = [this, id](int family) -> net::Task<Result<Fd>> {
-    Writer asked = request(NetRequest::kSocket, id);
-    asked.put(family == AF_INET6);
-    CAY_CO_ASSIGN(sys::Packet packet, co_await askAbout(id, std::move(asked)));
-    if (!packet.fd.valid()) co_return fail(Code::kInternal, "cay-net does not make sense");
-    co_return std::move(packet.fd);
-  };
-  co_return co_await net::dialLoopback(port, sockets);
+  return net::dialLoopback(port, [this, id](int family) { return socketIn(id, family); });
 }
 
 Result<> Networks::join(const JobNetwork& network, const JobSpec& spec, std::string hostsFile) {

@@ -95,6 +95,8 @@ class Networks {
   net::Task<Result<>> revive();
   void makeSpares();
   [[nodiscard]] Result<> requireOwn(NetworkId id) const;
+  // A TCP socket in it.
+  net::Task<Result<Fd>> socketIn(NetworkId id, int family);
   net::Task<Result<sys::Packet>> askAbout(NetworkId id, sandbox::Writer request);
 
   boost::asio::io_context& io_;
