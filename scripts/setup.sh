@@ -12,6 +12,7 @@ build_packages=(
   clang-19 lld-19 llvm-19 libstdc++-12-dev
   libboost1.81-dev libgtest-dev libgmock-dev libbenchmark-dev libssl-dev libsqlite3-dev
   cmake ninja-build ccache curl python3 git
+  nftables slirp4netns
 )
 test_packages=(
   clang-tidy-19 clang-format-19 libclang-rt-19-dev shellcheck

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,10 @@ struct Stream {
 
 // A TCP connection to a loopback port: 127.0.0.1, then ::1. kUnreachable if neither listens.
 Task<Result<Stream>> dialLoopback(uint16_t port);
+// The same by TCP sockets that were made elsewhere, as in another network namespace: one for each
+// family that is tried.
+using SocketSource = std::function<Task<Result<Fd>>(int family)>;
+Task<Result<Stream>> dialLoopback(uint16_t port, SocketSource sockets);
 
 // Takes both over and copies both ways until both directions have ended or one fails; half-closes
 // are passed on, and so is a failure, as a reset.

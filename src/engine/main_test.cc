@@ -1,0 +1,12 @@
+// The tests of this room start their own program again as one of its processes.
+#include <gtest/gtest.h>
+
+#include "engine/net_process.h"
+
+int main(int argc, char** argv) {
+  if (const auto settings = cay::engine::netArguments({argv, argv + argc})) {
+    return cay::engine::runNetProcess(*settings);
+  }
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
