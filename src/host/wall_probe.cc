@@ -118,7 +118,7 @@ net::Task<isolation::Wall> tryDisk(sandbox::Registry& registry) {
 }  // namespace
 
 isolation::Walls WallTable::of(isolation::Network network, const isolation::Limits& limits) const {
-  isolation::Walls walls = network == isolation::Network::kNone ? none : host;
+  isolation::Walls walls = isolation::isOwn(network) ? none : host;
   for (isolation::Wall& wall : walls) {
     if (wall.name == limitedDisk.name && limits.diskBytes > 0) wall = limitedDisk;
   }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "isolation/binds.h"
 #include "sys/io.h"
 #include "sys/mount.h"
 #include "sys/namespaces.h"
@@ -110,9 +111,6 @@ Result<Stage> Stage::enter(Mode mode, const std::string& sandboxes) {
                        {.noSuid = true, .noDevices = true}));
   CAY_TRY(makeFolder("/s/layers"));
   CAY_TRY(makeFolder(kStageIdmapped));
-  for (int i = 0; i < kMostLayers; ++i) {
-    CAY_TRY(makeFolder(std::string(kStageIdmapped) + "/" + std::to_string(i)));
-  }
   CAY_TRY(makeDevices(mode));
   if (mode == Mode::kUnprivileged) CAY_TRY(showProc());
   CAY_ASSIGN(stage.ownMounts_, openNamespace("/old/proc/self/ns/mnt"));
@@ -125,6 +123,14 @@ Result<Stage> Stage::enter(Mode mode, const std::string& sandboxes) {
   CAY_TRY(makeFolder(kStageState));
   CAY_TRY(sys::attachMount(*copy, kStageState));
   return stage;
+}
+
+Result<Fd> Stage::source(const Bind& bind) const {
+  CAY_TRY(sys::enter(hostMounts_));
+  auto taken = takeSource(bind);
+  CAY_TRY(sys::enter(ownMounts_));
+  if (!taken) return std::unexpected(std::move(taken).error().wrap("cannot mount at " + bind.at));
+  return taken;
 }
 
 Result<std::string> Stage::layer(const std::string& path) {

@@ -378,7 +378,9 @@ TEST_P(SandboxTest, TheLinesOfACommandAreWrittenWithoutAnyHost) {
   loseHost();
   EXPECT_EQ(wait(5), (Lines{"one$", "prompt", "$", "oops$", "end"}));
   open();
-  (void)spawn(withLines(request("/no/such/command", Kind::kProcess)));
+  auto missing = withLines(request("", Kind::kProcess));
+  missing.spec.argv = {"/no/such/command"};
+  EXPECT_FALSE(loop_->await(sandbox_->start(std::move(missing))));
   EXPECT_TRUE(wait(6).back().contains("/no/such/command")) << "the log goes on";
 }
 

@@ -162,7 +162,7 @@ class SubreaperTree : public ProcessTree {
     auto packet = sys::receivePacket(minder_.get());
     if (!packet || packet->data.empty()) return shortage("its minder died");
     Reader in(packet->data);
-    if (in.get<Note>() == Note::kStarted) return sys::Born{in.get<pid_t>(), std::move(packet->fd)};
+    if (in.get<Note>() == Note::kStarted) return sys::Born{in.get<pid_t>(), packet->take()};
     StartFailure failure;
     failure.fault = in.get<StartFault>();
     failure.exitCode = in.get<int>();

@@ -14,7 +14,12 @@
 namespace cay::sys {
 namespace {
 
-constexpr int kDetach = 2;                                   // MNT_DETACH of <sys/mount.h>
+constexpr int kDetach = 2;  // MNT_DETACH of <sys/mount.h>
+// MS_RDONLY and so on, which <sys/mount.h> and <linux/mount.h> both define.
+constexpr unsigned long kReadOnly = 1;
+constexpr unsigned long kNoSuid = 2;
+constexpr unsigned long kNoDevices = 4;
+constexpr unsigned long kNoExec = 8;
 constexpr unsigned long kPrivateAll = 0x4000 | (1UL << 18);  // MS_REC | MS_PRIVATE
 
 uint64_t attributesOf(const MountFlags& flags) {
@@ -37,7 +42,8 @@ std::string reasonOf(int context) {
 
 Result<Fd> cloneMount(int dir, const char* path, Submounts submounts) {
   const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
-                         (submounts == Submounts::kInclude ? unsigned{AT_RECURSIVE} : 0U);
+                         (submounts == Submounts::kInclude ? unsigned{AT_RECURSIVE} : 0U) |
+                         (*path == '\0' ? unsigned{AT_EMPTY_PATH} : 0U);
   const long fd = ::syscall(SYS_open_tree, dir, path, flags);
   if (fd < 0) return failSys(std::string("open_tree ") + path, errno);
   return Fd(static_cast<int>(fd));
@@ -60,6 +66,14 @@ Result<> setMount(const Fd& mount, const MountFlags& flags, int userNamespace) {
 Result<> attachMount(const Fd& mount, const char* at) {
   if (::syscall(SYS_move_mount, mount.get(), "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH) != 0) {
     return failSys(std::string("move_mount to ") + at, errno);
+  }
+  return {};
+}
+
+Result<> attachMount(const Fd& mount, const Fd& at) {
+  if (::syscall(SYS_move_mount, mount.get(), "", at.get(), "",
+                MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) {
+    return failSys("move_mount", errno);
   }
   return {};
 }
@@ -93,6 +107,21 @@ Result<Fd> newMount(const char* type, std::span<const MountOption> options,
   const long mount = ::syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, attributesOf(flags));
   if (mount < 0) return failed();
   return Fd(static_cast<int>(mount));
+}
+
+Result<> mountWith(const char* at, const char* type, std::span<const MountOption> options,
+                   const MountFlags& flags) {
+  std::string text;
+  for (const auto& [name, value] : options) {
+    text.append(text.empty() ? "" : ",").append(name);
+    if (!value.empty()) text.append("=").append(value);
+  }
+  const unsigned long bits = (flags.readOnly ? kReadOnly : 0UL) | (flags.noSuid ? kNoSuid : 0UL) |
+                             (flags.noDevices ? kNoDevices : 0UL) | (flags.noExec ? kNoExec : 0UL);
+  if (::syscall(SYS_mount, type, at, type, bits, text.c_str()) != 0) {
+    return failSys(std::string("mount of ") + type, errno);
+  }
+  return {};
 }
 
 Result<> mountAt(const char* at, const char* type, std::initializer_list<MountOption> options,

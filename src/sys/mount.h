@@ -20,13 +20,16 @@ struct MountFlags {
   bool noExec = false;
 };
 
-// A private copy of the tree at `path`, attached nowhere.
+// A private copy of the tree at `path`, attached nowhere; with an empty path, of what `dir` stands
+// for.
 enum class Submounts { kLeaveOut, kInclude };
 Result<Fd> cloneMount(int dir, const char* path, Submounts submounts = Submounts::kLeaveOut);
 // Changes a detached mount: what it forbids and, if `userNamespace` is valid, whose ids its files
 // are shown with.
 Result<> setMount(const Fd& mount, const MountFlags& flags, int userNamespace = -1);
 Result<> attachMount(const Fd& mount, const char* at);
+// To what a descriptor (O_PATH will do) stands for.
+Result<> attachMount(const Fd& mount, const Fd& at);
 // Moves what is mounted at one path to another.
 Result<> moveMount(const char* from, const char* to);
 
@@ -35,7 +38,12 @@ using MountOption = std::pair<const char*, std::string>;
 Result<Fd> newMount(const char* type, std::span<const MountOption> options,
                     const MountFlags& flags);
 
-// The same, attached.
+// The old mount call, for options that together are longer than the new one takes (256 bytes each)
+// and no longer than a page.
+Result<> mountWith(const char* at, const char* type, std::span<const MountOption> options,
+                   const MountFlags& flags);
+
+// The same as newMount, attached.
 Result<> mountAt(const char* at, const char* type, std::initializer_list<MountOption> options,
                  const MountFlags& flags);
 
