@@ -2,6 +2,7 @@
 //
 //   lock          held by the host that uses the folder
 //   keeper.sock   where its keeper listens (keeper_protocol.h)
+//   keeper.mark   which process the keeper is, once it was given away (Sandbox::handOver)
 //   name          a name for what lives outside the folder, such as control groups
 //   execs/<name>  output, meta data and exit record of one exec (output_log.h)
 //   execs/lines/  what a job wrote, line by line (line_log.h)
@@ -28,6 +29,7 @@ struct SandboxFolder {
   std::string prefix;  // of every path in it: empty, or ends in '/'
 
   [[nodiscard]] std::string keeperSocket() const { return prefix + "keeper.sock"; }
+  [[nodiscard]] std::string keeperMark() const { return prefix + "keeper.mark"; }
   [[nodiscard]] std::string execs() const { return prefix + "execs"; }
   [[nodiscard]] std::string log(std::string_view file) const {
     return execs().append("/").append(file);
