@@ -75,7 +75,8 @@ net::Task<Result<isolation::Walls>> tryNetwork(sandbox::Registry& registry,
                              .slot = 0,
                              .firstUid = 0,
                              .root = {},
-                             .limits = request.spec.limits};
+                             .limits = request.spec.limits,
+                             .binds = {}};
   CAY_CO_ASSIGN(const isolation::LaidBait bait,
                 isolation::LaidBait::lay(registry.folder().path(), plan));
   CAY_CO_ASSIGN(auto program, sys::readFile("/proc/self/exe", kMaxProgramBytes));

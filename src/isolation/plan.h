@@ -61,9 +61,9 @@ struct Plan {
       0;  // of the host; what uid 0 inside is (full), what commands are (restricted)
   std::vector<Overlay> root;  // in mount order; empty in restricted mode
   Limits limits;
-  std::vector<Bind> binds = {};  // in mount order, after the root
-  int64_t lifetimeMs = 0;        // after which the keeper ends everything; 0: never
-  bool stays = false;            // the keeper does not leave for want of work or of a host
+  std::vector<Bind> binds;  // in mount order, after the root
+  int64_t lifetimeMs = 0;   // after which the keeper ends everything; 0: never
+  bool stays = false;       // the keeper does not leave for want of work or of a host
   bool operator==(const Plan&) const = default;
 };
 

@@ -94,11 +94,12 @@ Result<> mountLayers(const RootPlan& root, int userNamespace) {
   for (size_t i = 0; i < root.plan.root.size(); ++i) {
     std::string lowers;
     for (const std::string& layer : root.placed.lowers[i]) {
+      if (number == kMostLayers) return fail(Code::kInternal, "an image of too many layers");
       std::string at = layer;
       if (root.plan.mode == Mode::kFull) {
-        if (number == kMostLayers) return fail(Code::kInternal, "an image of too many layers");
-        CAY_ASSIGN(at, idmapped(layer, number++, userNamespace));
+        CAY_ASSIGN(at, idmapped(layer, number, userNamespace));
       }
+      ++number;
       lowers += (lowers.empty() ? "" : ":") + at;
     }
     CAY_TRY(mountOverlay(root.plan, root.plan.root[i].at, lowers, tops + "/" + std::to_string(i)));

@@ -79,7 +79,8 @@ class NurseryTest : public ::testing::Test {
              .network = network,
              .slot = nextSlot_++,
              .root = {{.at = "/", .lowers = {skeleton()}}, {.at = "/usr", .lowers = {"/usr"}}},
-             .limits = {}};
+             .limits = {},
+             .binds = {}};
     out.firstUid = kFirstUid + out.slot * isolation::kIdsPerSandbox;
     fs::create_directories(folderOf(out) / "execs");
     for (size_t i = 0; i < out.root.size(); ++i) {

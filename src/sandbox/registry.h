@@ -58,7 +58,7 @@ class Registry {
     std::string fingerprint;
     // For a single one: what it is to be called (isGivenId). kConflict if there is one of that
     // name. Its death is not remembered, and its name may be used again.
-    std::string id = {};
+    std::string id;
   };
   struct Created {
     std::vector<PooledPtr> sandboxes;
