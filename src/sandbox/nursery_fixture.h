@@ -171,7 +171,7 @@ class NurseryTest : public ::testing::Test {
       outcome.exit = getExit(in);
       break;
     }
-    const Fd folder(::open((folderOf(plan) / "execs").c_str(), O_RDONLY | O_DIRECTORY));
+    const Fd folder(::open((folderOf(plan) / "execs").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const auto log = LogReader::open(folder.get(), spec.file);
     if (!log) {
       ADD_FAILURE() << log.error().message;

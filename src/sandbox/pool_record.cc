@@ -8,7 +8,6 @@
 namespace cay::sandbox {
 namespace {
 
-using isolation::Limits;
 using isolation::Mode;
 using isolation::Network;
 
