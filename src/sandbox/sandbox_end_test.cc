@@ -53,7 +53,7 @@ class SandboxEndTest : public ::testing::Test {
     return loop_.await(sandbox_->start(request(kind)));
   }
   // A keeper that says `first`, if that is anything, and dies.
-  static KeeperLink::Spawner dyingKeeper(std::string first) {
+  static KeeperLink::Spawner dyingKeeper(const std::string& first) {
     return [first](const Fd& listener) -> Result<> {
       const Fd peer(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!first.empty()) EXPECT_TRUE(sys::sendPacket(peer.get(), first));
