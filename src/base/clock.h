@@ -17,5 +17,10 @@ inline int64_t wallMs() {
   return std::chrono::duration_cast<Millis>(std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
+inline int64_t wallUs() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 }  // namespace cay

@@ -192,8 +192,9 @@ net::Task<Result<Fd>> Networks::socketIn(NetworkId id, int family) {
   Writer asked = request(NetRequest::kSocket, id);
   asked.put(family == AF_INET6);
   CAY_CO_ASSIGN(sys::Packet packet, co_await askAbout(id, std::move(asked)));
-  if (!packet.fd.valid()) co_return fail(Code::kInternal, "cay-net does not make sense");
-  co_return std::move(packet.fd);
+  Fd socket = packet.take();
+  if (!socket.valid()) co_return fail(Code::kInternal, "cay-net does not make sense");
+  co_return socket;
 }
 
 net::Task<Result<net::Stream>> Networks::dial(NetworkId id, uint16_t port) {

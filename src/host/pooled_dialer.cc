@@ -55,7 +55,7 @@ net::Stream streamOver(const net::Executor& executor, int family, Fd socket) {
 }  // namespace
 
 net::Task<Result<net::Stream>> PooledDialer::dial(uint16_t port) {
-  if (pooled_.record.spec->network == isolation::Network::kNone) return dialTcp(port);
+  if (isolation::isOwn(pooled_.record.spec->network)) return dialTcp(port);
   return dialUnix(port);
 }
 

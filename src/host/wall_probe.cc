@@ -76,7 +76,8 @@ net::Task<Result<isolation::Walls>> tryNetwork(sandbox::Registry& registry,
                              .slot = 0,
                              .firstUid = 0,
                              .root = {},
-                             .limits = request.spec.limits};
+                             .limits = request.spec.limits,
+                             .binds = {}};
   CAY_CO_ASSIGN(const isolation::LaidBait bait,
                 isolation::LaidBait::lay(registry.folder().path(), plan));
   CAY_CO_ASSIGN(const std::string program, sys::readFile("/proc/self/exe", kMaxProgramBytes));
@@ -120,7 +121,7 @@ net::Task<isolation::Wall> tryDisk(sandbox::Registry& registry) {
 }  // namespace
 
 isolation::Walls WallTable::of(isolation::Network network, const isolation::Limits& limits) const {
-  isolation::Walls walls = network == isolation::Network::kNone ? none : host;
+  isolation::Walls walls = isolation::isOwn(network) ? none : host;
   for (isolation::Wall& wall : walls) {
     if (wall.name == limitedDisk.name && limits.diskBytes > 0) wall = limitedDisk;
   }

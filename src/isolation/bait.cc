@@ -75,7 +75,7 @@ std::vector<std::string> Bait::toArguments() const {
           "memory-segment=" + (sharedMemory < 0 ? "none" : std::to_string(sharedMemory)),
           "process=" + std::to_string(process), "start=" + std::to_string(processStart),
           "host=" + hostName, "uid=" + std::to_string(uid), "ids=" + ids,
-          std::string("network=") + (network == Network::kNone ? "none" : "host"),
+          std::string("network=") + (isOwn(network) ? "none" : "host"),
           "pids=" + std::to_string(pids), "memory=" + std::to_string(memoryBytes)};
 }
 

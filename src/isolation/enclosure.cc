@@ -86,14 +86,23 @@ uint64_t namespacesFor(const Plan& plan) {
          (plan.network == Network::kNone ? CLONE_NEWNET : 0);
 }
 
-Result<LayerPlaces> Tools::place(const Plan& plan) {
-  LayerPlaces out;
+Result<Placed> Tools::place(const Plan& plan) {
+  Placed out;
+  if (!stage && (!plan.binds.empty() || plan.network == Network::kGiven)) {
+    return fail(Code::kExhausted,
+                "without namespaces nothing can be mounted for a sandbox, and it "
+                "can have no network of its own");
+  }
   for (const Overlay& overlay : plan.root) {
-    auto& places = out.emplace_back();
+    auto& places = out.lowers.emplace_back();
     for (const std::string& path : overlay.lowers) {
       CAY_ASSIGN(std::string at, stage->layer(path));
       places.push_back(std::move(at));
     }
+  }
+  for (const Bind& bind : plan.binds) {
+    CAY_ASSIGN(Fd source, stage->source(bind));
+    out.binds.push_back(std::move(source));
   }
   return out;
 }
@@ -111,11 +120,12 @@ Result<Inside> enclose(const Tools& tools, const Enclosing& what) {
     ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     (void)limitBoundingSet(kNoCapabilities);  // a second lock, where we may turn it
   } else {
-    CAY_ASSIGN(inside.userNamespace_, enterOwnRoot({plan, what.layers, what.disk}));
+    CAY_ASSIGN(inside.userNamespace_, enterOwnRoot({plan, what.placed, what.disk}));
     CAY_ASSIGN(inside.files_, openFolder(AT_FDCWD, "/"));
     if (::sethostname(plan.id.data(), plan.id.size()) != 0) return failSys("sethostname", errno);
     CAY_TRY(sys::unshare(CLONE_NEWCGROUP));
-    if (plan.network == Network::kNone) CAY_TRY(openLoopback());
+    if (plan.network == Network::kGiven) CAY_TRY(enterNetwork(what.network));
+    if (isOwn(plan.network)) CAY_TRY(openLoopback());
     inside.diskLimited_ = what.disk.valid();
   }
   CAY_ASSIGN(const Fd ruleset, makeRuleset(rulesFor(tools, plan, inside.group_, what.logFolder)));

@@ -23,9 +23,6 @@
 
 namespace cay::isolation {
 
-// Where on the stage the lowers of each overlay of a plan are.
-using LayerPlaces = std::vector<std::vector<std::string>>;
-
 // What is made once, by the nursery, for all its sandboxes.
 struct Tools {
   Mode mode = Mode::kFull;
@@ -35,8 +32,8 @@ struct Tools {
   Filter filter;
 
   static Result<Tools> make(Mode mode, const std::string& sandboxes, const std::string& groupName);
-  // Puts the layers of a plan on the stage; says where.
-  Result<LayerPlaces> place(const Plan& plan);
+  // Puts the layers of a plan on the stage, and takes what is bound in.
+  Result<Placed> place(const Plan& plan);
 };
 
 // The namespaces that a sandbox's keeper is to be born into (CLONE_NEW*).
@@ -45,9 +42,10 @@ uint64_t namespacesFor(const Plan& plan);
 // One sandbox to be enclosed.
 struct Enclosing {
   const Plan& plan;
-  const LayerPlaces& layers;
-  const Fd& disk;  // the block device for its files, if its disk is limited
-  int logFolder;   // stays writable for the keeper
+  const Placed& placed;
+  const Fd& network;  // with Network::kGiven
+  const Fd& disk;     // the block device for its files, if its disk is limited
+  int logFolder;      // stays writable for the keeper
 };
 
 // What a keeper holds after the shared walls have risen.

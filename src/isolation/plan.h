@@ -16,15 +16,29 @@ enum class Mode : uint8_t {
 };
 
 enum class Network : uint8_t {
-  kHost,  // the host's, without binding TCP ports
-  kNone,  // a loopback of its own
+  kHost,   // the host's, without binding TCP ports
+  kNone,   // a loopback of its own
+  kGiven,  // a namespace that was made before and rides along with the plan; ports are free to bind
 };
+// Nobody outside has a part in its ports.
+constexpr bool isOwn(Network network) {
+  return network != Network::kHost;
+}
 
 // One overlay of a sandbox's root.
 struct Overlay {
   std::string at;                   // where it is mounted inside: "/", "/usr"
   std::vector<std::string> lowers;  // directories of the host, topmost first, without submounts
   bool operator==(const Overlay&) const = default;
+};
+
+// A file or folder of the host that is seen inside (binds.h).
+struct Bind {
+  std::string source;  // absolute, of the host, without any link; mounts below it are not seen
+  std::string at;      // absolute, inside; made if it is missing
+  bool readOnly = false;
+  bool isFile = false;
+  bool operator==(const Bind&) const = default;
 };
 
 // 0: no limit.
@@ -47,6 +61,9 @@ struct Plan {
       0;  // of the host; what uid 0 inside is (full), what commands are (restricted)
   std::vector<Overlay> root;  // in mount order; empty in restricted mode
   Limits limits;
+  std::vector<Bind> binds;  // in mount order, after the root
+  int64_t lifetimeMs = 0;   // after which the keeper ends everything; 0: never
+  bool stays = false;       // the keeper does not leave for want of work or of a host
   bool operator==(const Plan&) const = default;
 };
 

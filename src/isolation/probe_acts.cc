@@ -239,7 +239,7 @@ Tried reachHostPort(const Bait& bait) {
 }
 
 Tried bindPort(const Bait& bait) {
-  if (bait.network == Network::kNone) return none("its network is its own");
+  if (isOwn(bait.network)) return none("its network is its own");
   const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in any{};
   any.sin_family = AF_INET;
@@ -247,7 +247,7 @@ Tried bindPort(const Bait& bait) {
 }
 
 Tried listenAnywhere(const Bait& bait) {
-  if (bait.network == Network::kNone) return none("its network is its own");
+  if (isOwn(bait.network)) return none("its network is its own");
   const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return byResult(::listen(socket.get(), 1));
 }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "isolation/binds.h"
+#include "isolation/mount_point.h"
 #include "isolation/stage.h"
 #include "sys/file.h"
 #include "sys/mount.h"
@@ -22,10 +24,20 @@ std::string inNewRoot(const std::string& path) {
   return path == "/" ? kStageRoot : kStageRoot + path;
 }
 
+// Also completes what was broken off before it had its owner.
+Result<> makeFolder(const std::string& path, uid_t owner) {
+  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return failSys("mkdir " + path, errno);
+  CAY_ASSIGN(const sys::Stat info, sys::statAt(AT_FDCWD, path.c_str()));
+  if (info.st_uid == 0 && ::chown(path.c_str(), owner, owner) != 0) {
+    return failSys("chown " + path, errno);
+  }
+  return {};
+}
+
 // The layer with the sandbox's ids: host uid n is firstUid + n for the kernel, and n inside.
 Result<std::string> idmapped(const std::string& layer, int number, int userNamespace) {
   std::string at = std::string(kStageIdmapped) + "/" + std::to_string(number);
-  if (::mkdir(at.c_str(), 0755) != 0 && errno != EEXIST) return failSys("mkdir " + at, errno);
+  CAY_TRY(makeFolder(at, 0));
   CAY_ASSIGN(const Fd mount, sys::cloneMount(AT_FDCWD, layer.c_str()));
   CAY_TRY(sys::setMount(mount, {.readOnly = true, .noDevices = true}, userNamespace));
   CAY_TRY(sys::attachMount(mount, at.c_str()));
@@ -46,17 +58,14 @@ Result<> mountOverlay(const Plan& plan, const std::string& at, const std::string
                                            {"metacopy", "off"},
                                            {"volatile", ""}};
   if (plan.mode == Mode::kUnprivileged) options.emplace_back("userxattr", "");
-  return sys::mountAt(inNewRoot(at).c_str(), "overlay", options, {.noDevices = true});
-}
-
-// Also completes what was broken off before it had its owner.
-Result<> makeFolder(const std::string& path, uid_t owner) {
-  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return failSys("mkdir " + path, errno);
-  CAY_ASSIGN(const sys::Stat info, sys::statAt(AT_FDCWD, path.c_str()));
-  if (info.st_uid == 0 && ::chown(path.c_str(), owner, owner) != 0) {
-    return failSys("chown " + path, errno);
+  if (lowers.size() <= sys::kMaxOption) {
+    return sys::mountAt(inNewRoot(at).c_str(), "overlay", options, {.noDevices = true});
   }
-  return {};
+  // With a long list the mount is made by a call that follows links, which the stage has none of.
+  const std::string stage = std::string(kStageMounts) + "/overlay";
+  CAY_TRY(makeFolder(stage, 0));
+  CAY_TRY(sys::mountAt(stage.c_str(), "overlay", options, {.noDevices = true}));
+  return sys::moveMount(stage.c_str(), inNewRoot(at).c_str());
 }
 
 // Where the writable tops are: in the sandbox's folder, or on a disk of its own, which is empty at
@@ -82,19 +91,28 @@ Result<> mountLayers(const RootPlan& root, int userNamespace) {
   int number = 0;
   for (size_t i = 0; i < root.plan.root.size(); ++i) {
     std::string lowers;
-    for (const std::string& layer : root.lowers[i]) {
+    for (const std::string& layer : root.placed.lowers[i]) {
+      if (number == kMostLayers) {
+        return fail(Code::kInvalid,
+                    "the image has more than " + std::to_string(kMostLayers) + " layers");
+      }
       std::string at = layer;
       if (root.plan.mode == Mode::kFull) {
-        if (number == kMostLayers) {
-          return fail(Code::kInvalid,
-                      "the image has more than " + std::to_string(kMostLayers) + " layers");
-        }
-        CAY_ASSIGN(at, idmapped(layer, number++, userNamespace));
+        CAY_ASSIGN(at, idmapped(layer, number, userNamespace));
       }
+      ++number;
       lowers += (lowers.empty() ? "" : ":") + at;
     }
     CAY_TRY(mountOverlay(root.plan, root.plan.root[i].at, lowers, tops + "/" + std::to_string(i)));
   }
+  return {};
+}
+
+// Not every image has them.
+Result<> makeMountPoints(const Plan& plan, const Fd& newRoot) {
+  const AsSandboxRoot owner(plan);
+  CAY_TRY(mountPointAt(newRoot, "/proc", PointKind::kFolder));
+  CAY_TRY(mountPointAt(newRoot, "/dev", PointKind::kFolder));
   return {};
 }
 
@@ -123,8 +141,11 @@ Result<Fd> enterOwnRoot(const RootPlan& root) {
   CAY_ASSIGN(Fd userNamespace, sys::newUserNamespace(kStageProc, full ? root.plan.firstUid : 0,
                                                      full ? kIdsPerSandbox : 1));
   CAY_TRY(mountLayers(root, userNamespace.get()));
+  CAY_ASSIGN(const Fd newRoot, sys::openAt(AT_FDCWD, kStageRoot, O_PATH | O_DIRECTORY));
+  CAY_TRY(makeMountPoints(root.plan, newRoot));
   CAY_TRY(sys::moveMount(kStageProc, inNewRoot("/proc").c_str()));
   CAY_TRY(mountDevices(root.plan));
+  CAY_TRY(mountBinds(root.plan, root.placed.binds, newRoot, userNamespace.get()));
   CAY_TRY(sys::detachMount(kStageMounts));
   // The new root covers the stage's, which is empty by now. No pivot_root: that looks at every
   // process of the machine.

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "isolation/binds.h"
 #include "sys/io.h"
 #include "sys/mount.h"
 #include "sys/namespaces.h"
@@ -122,6 +123,14 @@ Result<Stage> Stage::enter(Mode mode, const std::string& sandboxes) {
   CAY_TRY(makeFolder(kStageState));
   CAY_TRY(sys::attachMount(*copy, kStageState));
   return stage;
+}
+
+Result<Fd> Stage::source(const Bind& bind) const {
+  CAY_TRY(sys::enter(hostMounts_));
+  auto taken = takeSource(bind);
+  CAY_TRY(sys::enter(ownMounts_));
+  if (!taken) return std::unexpected(std::move(taken).error().wrap("cannot mount at " + bind.at));
+  return taken;
 }
 
 Result<std::string> Stage::layer(const std::string& path) {

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/fd.h"
@@ -26,6 +27,12 @@ inline constexpr char kStageProc[] = "/proc";
 inline constexpr char kStageRoot[] = "/new";
 inline constexpr int kMostLayers = 120;  // of one sandbox
 
+// What a plan needs of the host, in the order of the plan.
+struct Placed {
+  std::vector<std::vector<std::string>> lowers;  // where on the stage, for each overlay
+  std::vector<Fd> binds;                         // mounts that are attached nowhere
+};
+
 class Stage {
  public:
   // Moves the calling process, which must have one thread, to its own mount namespace (and, in
@@ -34,6 +41,8 @@ class Stage {
 
   // Where on the stage a directory of the host is, which is put there on its first use.
   Result<std::string> layer(const std::string& path);
+  // A copy of what is bound into a sandbox (binds.h).
+  [[nodiscard]] Result<Fd> source(const Bind& bind) const;
   // The host's /dev.
   [[nodiscard]] const Fd& devices() const { return devices_; }
 

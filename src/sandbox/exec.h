@@ -59,6 +59,8 @@ struct ExecSpec {
   // For the host alone; the keeper stores it with the output, so that a restarted host finds it
   // again.
   std::string meta;
+  // The output goes to the sandbox's log of lines as well (line_log.h). One command at a time.
+  bool lines = false;
 };
 
 struct Usage {

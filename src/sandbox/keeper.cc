@@ -17,6 +17,7 @@ namespace {
 
 constexpr int64_t kLingerMs = 10'000;        // without a host and without work
 constexpr int64_t kShutdownGraceMs = 2'000;  // between TERM and KILL when told to shut down
+constexpr int64_t kLastPatienceMs = 5'000;   // after its life is over
 // Output of more than this is told at once (see kQuietMs).
 constexpr uint64_t kQuietBytes = 64 * 1024;
 
@@ -45,13 +46,19 @@ int Keeper::run() {
   watch(signals_.get(), EPOLLIN, Source::kSignals);
   watch(host_.listener(), EPOLLIN, Source::kListener);
   lonelySince_ = monotonicMs();
+  if (options_.lifetimeMs > 0) lifeEndsAt_ = lonelySince_ + options_.lifetimeMs;
 
   epoll_event events[64];
   while (true) {
-    int64_t now = monotonicMs();
-    if (execs_.empty() && host_.settled() &&
-        (shuttingDown_ || (!host_.connected() && now >= lonelySince_ + kLingerMs)))
-      break;
+    const int64_t now = monotonicMs();
+    if (now >= lifeEndsAt_) {
+      lifeEndsAt_ = KeptExec::kNever;
+      patienceEndsAt_ = now + kLastPatienceMs;
+      shutdown(Cause::kTimedOut);
+      settleTouched();
+    }
+    if (now >= patienceEndsAt_) break;
+    if (execs_.empty() && host_.settled() && (shuttingDown_ || now >= leavesAt())) break;
     const int count = ::epoll_wait(epoll_.get(), events, std::size(events), waitMs(now));
     for (int i = 0; i < count; ++i) onEvent(events[i]);
     settleTouched();
@@ -61,9 +68,15 @@ int Keeper::run() {
   return 0;
 }
 
+int64_t Keeper::leavesAt() const {
+  const bool lonely = !host_.connected() && !options_.stays;
+  return lonely ? lonelySince_ + kLingerMs : KeptExec::kNever;
+}
+
 int Keeper::waitMs(int64_t now) const {
   int64_t at = deadlines_.empty() ? KeptExec::kNever : deadlines_.begin()->first;
-  if (execs_.empty() && !host_.connected()) at = lonelySince_ + kLingerMs;
+  if (execs_.empty()) at = leavesAt();
+  at = std::min({at, lifeEndsAt_, patienceEndsAt_});
   if (at == KeptExec::kNever) return -1;
   return static_cast<int>(std::clamp<int64_t>(at - now, 0, 60'000));
 }
@@ -108,7 +121,7 @@ void Keeper::onSignals() {
   signalfd_siginfo info[16];
   const ssize_t bytes = ::read(signals_.get(), info, sizeof info);
   for (size_t i = 0; bytes > 0 && i < static_cast<size_t>(bytes) / sizeof info[0]; ++i) {
-    if (info[i].ssi_signo == SIGTERM) shutdown();
+    if (info[i].ssi_signo == SIGTERM) shutdown(Cause::kHostStopped);
   }
   const int64_t now = monotonicMs();
   while (const auto pid = sys::peekEndedChild()) {
@@ -209,14 +222,14 @@ void Keeper::settle(Entry& entry, int64_t now) {
   }
 }
 
-void Keeper::shutdown() {
+void Keeper::shutdown(Cause cause) {
   if (shuttingDown_) return;
   shuttingDown_ = true;
   const int64_t now = monotonicMs();
   for (auto& [key, entry] : execs_) {
     touch(entry);
     entry.exec->setLimits({{kNoLimit, kNoLimit}});
-    entry.exec->end(Cause::kHostStopped, kShutdownGraceMs, now);
+    entry.exec->end(cause, kShutdownGraceMs, now);
   }
 }
 

@@ -21,6 +21,8 @@ struct KeeperOptions {
   std::string cgroupName;                   // of the folder for its groups
   std::string noCgroups;                    // why none are to be used; empty: try
   uint64_t commandOpenFiles = 1024;         // the soft limit of commands; ours may be higher
+  int64_t lifetimeMs = 0;                   // after which it ends everything; 0: never
+  bool stays = false;                       // it does not leave for want of work or of a host
   std::optional<isolation::Inside> inside;  // the walls that stand around it; none: it has none
 };
 
@@ -28,8 +30,8 @@ struct KeeperOptions {
 // blocked. For runKeeper, which does it itself where nobody else has.
 void blockSignals();
 
-// Serves until it is told to shut down, or until it has been without a host and without anything
-// running for a while. Returns the process's exit code.
+// Serves until it is told to shut down, until its life is over, or until it has been without a host
+// and without anything running for a while. Returns the process's exit code.
 int runKeeper(KeeperOptions options);
 
 }  // namespace cay::sandbox

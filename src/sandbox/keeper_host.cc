@@ -151,12 +151,12 @@ void Keeper::onHostPacket(sys::Packet packet) {
   Reader in(packet.data);
   const auto kind = in.get<Message>();
   if (kind == Message::kStart) {
-    const bool isLong = packet.fd.valid();
-    start(in, std::move(packet.fd));
+    const bool isLong = !packet.fds.empty();
+    start(in, packet.take());
     if (isLong) forgetPeakMemory();
     return;
   }
-  if (kind == Message::kShutdown) return shutdown();
+  if (kind == Message::kShutdown) return shutdown(Cause::kHostStopped);
   if (kind == Message::kAskRoot) return tellRoot();
   if (kind == Message::kAskSocket) return tellSocket();
   handleMessage(kind, in);

@@ -85,7 +85,10 @@ class Keeper {
   void settle(Entry& entry, int64_t now);
   void setWatch(Entry& entry, int slot, bool wanted, int fd, uint32_t events, Source source);
   void leaderEnded(Entry& entry, const LeaderEnd& end, int64_t now);
-  void shutdown();
+  // Ends all execs, for that reason, and then itself.
+  void shutdown(Cause cause);
+  // When it goes, if nothing runs and nobody comes until then.
+  [[nodiscard]] int64_t leavesAt() const;
   [[nodiscard]] int waitMs(int64_t now) const;
 
   KeeperOptions options_;
@@ -107,6 +110,8 @@ class Keeper {
   bool shuttingDown_ = false;
   uint32_t watchedFor_ = 0;  // events of the host's connection in the epoll set
   int64_t lonelySince_ = 0;
+  int64_t lifeEndsAt_ = KeptExec::kNever;
+  int64_t patienceEndsAt_ = KeptExec::kNever;  // with those who do not let it end in order
 };
 
 }  // namespace cay::sandbox

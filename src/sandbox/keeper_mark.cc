@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "net/await.h"
 #include "net/event.h"
+#include "sys/file.h"
 #include "sys/io.h"
 #include "sys/process.h"
 
@@ -13,6 +14,14 @@ namespace cay::sandbox {
 namespace {
 
 constexpr Millis kBeforeRetry{20};
+constexpr uint64_t kMostPids = 1 << 22;
+constexpr uint64_t kNeverBorn = UINT64_MAX;
+
+Result<std::string> bootId() {
+  CAY_ASSIGN(std::string id, sys::readFile("/proc/sys/kernel/random/boot_id"));
+  while (id.ends_with('\n')) id.pop_back();
+  return id;
+}
 
 }  // namespace
 
@@ -27,6 +36,32 @@ Result<KeeperMark> KeeperMark::of(const Fd& pidfd) {
   if (!pid || *pid == 0) return fail(Code::kNotFound, "the process has ended");
   CAY_ASSIGN(const uint64_t born, sys::processStart(static_cast<pid_t>(*pid)));
   return KeeperMark(static_cast<pid_t>(*pid), born);
+}
+
+Result<> KeeperMark::save(int directory, const std::string& path) const {
+  CAY_ASSIGN(const std::string boot, bootId());
+  const std::string text = boot + " " + std::to_string(pid_) + " " + std::to_string(born_) + "\n";
+  const std::string half = path + ".new";
+  {
+    CAY_ASSIGN(const Fd file, sys::openAt(directory, half.c_str(),
+                                          O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600));
+    CAY_TRY(sys::writeAll(file.get(), text));
+  }
+  return sys::renameAt(directory, half.c_str(), directory, path.c_str());
+}
+
+Result<KeeperMark> KeeperMark::load(int directory, const std::string& path) {
+  CAY_ASSIGN(const std::string text, sys::readFileAt(directory, path.c_str()));
+  CAY_ASSIGN(const std::string boot, bootId());
+  const auto fields = words(text);
+  const auto pid = fields.size() == 3 ? parseUint(fields[1]) : std::nullopt;
+  const auto born = fields.size() == 3 ? parseUint(fields[2]) : std::nullopt;
+  if (!pid || !born || *pid == 0 || *pid > kMostPids) {
+    return fail(Code::kNotFound, "the keeper's mark is broken");
+  }
+  // Of an earlier boot: a process that has ended, as nothing is born at that time.
+  if (fields[0] != boot) return KeeperMark(static_cast<pid_t>(*pid), kNeverBorn);
+  return KeeperMark(static_cast<pid_t>(*pid), *born);
 }
 
 Result<Fd> KeeperMark::open() const {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 
 #include "base/error.h"
 #include "base/fd.h"
@@ -16,6 +17,10 @@ class KeeperMark {
  public:
   // The process that a pidfd stands for, seen from our own pid namespace.
   static Result<KeeperMark> of(const Fd& pidfd);
+
+  // In a file, of this boot of the machine. kNotFound if there is none, or if it cannot be read.
+  [[nodiscard]] Result<> save(int directory, const std::string& path) const;
+  static Result<KeeperMark> load(int directory, const std::string& path);
 
   // Completes when it has ended; for the first process of a pid namespace: when all in it have.
   [[nodiscard]] net::Task<> ended() const;

@@ -11,7 +11,7 @@ void Sandbox::onPacket(sys::Packet packet) {
   const auto kind = in.get<Message>();
   switch (kind) {
     case Message::kHello:
-      return onHello(in, packet.fd);
+      return onHello(in, packet.take());
     case Message::kRefused:
       refusal_ = in.text();
       return;
@@ -19,14 +19,14 @@ void Sandbox::onPacket(sys::Packet packet) {
       return onReady();
     case Message::kRoot:
     case Message::kSocket:
-      return onAnswer(kind, std::move(packet.fd));
+      return onAnswer(kind, packet.take());
     default:
       break;
   }
   const std::string_view id = in.text();
   if (kind == Message::kStdin) {
     const bool open = in.get<bool>();
-    return onStdin(id, open, std::move(packet.fd));
+    return onStdin(id, open, packet.take());
   }
   if (const ExecPtr exec = table().find(id)) onExec(kind, exec, in);
 }

@@ -9,7 +9,7 @@ namespace cay::sandbox {
 
 // Raised whenever a message changes, so that a host started from a newer program knows what it
 // talks to.
-inline constexpr uint32_t kKeeperProtocol = 2;
+inline constexpr uint32_t kKeeperProtocol = 3;
 inline constexpr char kKeeperSocketName[] = "keeper.sock";
 
 enum class Message : uint8_t {

@@ -11,6 +11,7 @@
 #include <csignal>
 
 #include "base/clock.h"
+#include "sandbox/paths.h"
 #include "sys/io.h"
 
 namespace cay::sandbox {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr int64_t kKillAgainMs = 1'000;
 constexpr int64_t kTermGraceMs = 300;  // between TERM and KILL for time limits and lost clients
+constexpr int64_t kLineQuietMs = 200;  // after which an unfinished line is taken for a prompt
 
 StartFailure shortage(const Error& error) {
   return {StartFault::kShortage, 0, "cannot start the command: " + error.message};
@@ -76,6 +78,14 @@ std::expected<std::unique_ptr<KeptExec>, StartFailure> KeptExec::start(const Sur
   if (!log) return std::unexpected(shortage(log.error()));
 
   std::unique_ptr<KeptExec> exec(new KeptExec(spec, std::move(*log), std::move(*tree)));
+  if (spec.lines) {
+    auto lines = LineLogWriter::open(around.logFolder, kLinesFolder, {});
+    if (!lines) {
+      (void)::unlinkat(around.logFolder, spec.file.c_str(), 0);
+      return std::unexpected(shortage(lines.error()));
+    }
+    exec->lines_ = std::move(*lines);
+  }
   exec->oom_ = &around.oom;
   exec->oomAtStart_ = around.oom.read();
   exec->forks_ = &around.forks;
@@ -92,7 +102,7 @@ std::expected<std::unique_ptr<KeptExec>, StartFailure> KeptExec::start(const Sur
                           .inside = around.inside});
   if (!born) {
     if (born.error().fault == StartFault::kCommand) {
-      exec->log_.append(kStderr, born.error().message + "\n");
+      exec->keep(kStderr, born.error().message + "\n");
       ExitRecord record;
       record.cause = Cause::kStartFailed;
       record.exitCode = born.error().exitCode;
@@ -131,9 +141,22 @@ void KeptExec::readPipe(StreamId stream, std::span<char> buffer) {
   if (!count && count.error().sys == EAGAIN) return;
   if (!count || *count == 0) {
     pipes_[stream].reset();
+    flushLines();
     return;
   }
-  log_.append(stream, std::string_view(buffer.data(), *count));
+  keep(stream, std::string_view(buffer.data(), *count));
+}
+
+void KeptExec::keep(StreamId stream, std::string_view bytes) {
+  log_.append(stream, bytes);
+  if (!lines_) return;
+  lines_->append(stream, bytes, wallUs());
+  linesDueAt_ = lines_->waiting() ? monotonicMs() + kLineQuietMs : kNever;
+}
+
+void KeptExec::flushLines() {
+  if (lines_) lines_->flush(wallUs());
+  linesDueAt_ = kNever;
 }
 
 void KeptExec::feedStdin() {
@@ -188,13 +211,14 @@ void KeptExec::onMinderLost() {
 }
 
 int64_t KeptExec::nextDeadline() const {
-  int64_t at = std::min({timeoutAt_, keptUntil_, killAt_});
+  int64_t at = std::min({timeoutAt_, keptUntil_, killAt_, linesDueAt_});
   if (leaderEnd_ && !graceOver_) at = std::min(at, leaderEndedAt_ + kPipeGraceMs);
   return at;
 }
 
 void KeptExec::onDeadline(int64_t now) {
   if (leaderEnd_ && now >= leaderEndedAt_ + kPipeGraceMs) graceOver_ = true;
+  if (now >= linesDueAt_) flushLines();
   if (now >= timeoutAt_) {
     timeoutAt_ = kNever;
     end(Cause::kTimedOut, kTermGraceMs, now);
@@ -268,6 +292,7 @@ ExitRecord KeptExec::makeRecord() const {
 std::optional<ExitRecord> KeptExec::takeExit() {
   if (exitTaken_ || !leaderEnd_ || !drained()) return std::nullopt;
   exitTaken_ = true;
+  flushLines();
   ExitRecord record = makeRecord();
   (void)log_.saveExit(record);
   return record;

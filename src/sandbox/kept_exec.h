@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "sandbox/exec.h"
 #include "sandbox/group_counter.h"
+#include "sandbox/line_log.h"
 #include "sandbox/output_log.h"
 #include "sandbox/process_tree.h"
 
@@ -92,6 +93,8 @@ class KeptExec {
  private:
   KeptExec(const ExecSpec& spec, LogWriter log, std::unique_ptr<ProcessTree> tree);
 
+  void keep(StreamId stream, std::string_view bytes);
+  void flushLines();
   [[nodiscard]] bool drained() const;
   [[nodiscard]] uint8_t limitsHit() const;
   [[nodiscard]] bool killedForMemory(const ExitRecord& record) const;
@@ -100,6 +103,8 @@ class KeptExec {
   std::string id_;
   OnDisconnect onDisconnect_;
   LogWriter log_;
+  std::optional<LineLogWriter> lines_;
+  int64_t linesDueAt_ = kNever;  // when an unfinished line is written as it is
   std::unique_ptr<ProcessTree> tree_;
   const GroupCounter* oom_ = nullptr;
   uint64_t oomAtStart_ = 0;

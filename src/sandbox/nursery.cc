@@ -54,12 +54,14 @@ Result<> Nursery::launch() {
   return {};
 }
 
-Result<> Nursery::spawn(const isolation::Plan& plan, const Fd& listener) {
+Result<> Nursery::spawn(const isolation::Plan& plan, const Fd& listener, const Fd& network) {
   Writer message;
   putPlan(message, plan);
+  const int both[] = {listener.get(), network.get()};
+  const std::span<const int> fds = std::span(both).first(network.valid() ? 2 : 1);
   bool renewed = false;
   while (true) {
-    const auto sent = sys::sendPacket(socket_.get(), message.bytes(), listener.get());
+    const auto sent = sys::sendPacket(socket_.get(), message.bytes(), fds);
     if (sent) return {};
     if (sent.error().sys == EAGAIN) {
       if (!waitFor(socket_, POLLOUT)) return fail(Code::kExhausted, "the nursery is overloaded");

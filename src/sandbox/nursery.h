@@ -30,8 +30,8 @@ class Nursery {
   static Result<std::unique_ptr<Nursery>> start(NurserySettings settings);
 
   // Has a keeper made that takes the listener over. Whoever has connected to the listener gets
-  // kHello from it, or kRefused with the reason.
-  Result<> spawn(const isolation::Plan& plan, const Fd& listener);
+  // kHello from it, or kRefused with the reason. `network`: for Network::kGiven.
+  Result<> spawn(const isolation::Plan& plan, const Fd& listener, const Fd& network = Fd());
 
   [[nodiscard]] isolation::Mode mode() const { return settings_.mode; }
 

@@ -40,9 +40,9 @@ class NurseryProcess {
  private:
   // The exit code, in a new keeper; nullopt in the nursery.
   std::optional<int> onPlan(sys::Packet packet);
-  int becomeKeeper(const isolation::Plan& plan, const isolation::LayerPlaces& layers, Fd listener);
-  Result<KeeperOptions> prepare(const isolation::Plan& plan, const isolation::LayerPlaces& layers,
-                                Fd listener) const;
+  int becomeKeeper(const isolation::Plan& plan, isolation::Placed placed, Fd listener, Fd network);
+  Result<KeeperOptions> prepare(const isolation::Plan& plan, const isolation::Placed& placed,
+                                const Fd& network) const;
   static void refuse(const Fd& listener, const Error& error);
 
   const NurserySettings& settings_;
@@ -83,47 +83,52 @@ int NurseryProcess::run() {
 std::optional<int> NurseryProcess::onPlan(sys::Packet packet) {
   Reader in(packet.data);
   const isolation::Plan plan = getPlan(in);
+  Fd listener = packet.take(kListener);
   if (!in.ok() || plan.id.empty() || plan.id.contains('/') || plan.mode != settings_.mode) {
-    refuse(packet.fd, Error{Code::kInternal, 0, "the nursery does not understand its host"});
+    refuse(listener, Error{Code::kInternal, 0, "the nursery does not understand its host"});
     return std::nullopt;
   }
-  const auto layers = tools_.place(plan);
-  if (!layers) {
-    refuse(packet.fd, layers.error());
+  auto placed = tools_.place(plan);
+  if (!placed) {
+    refuse(listener, placed.error());
     return std::nullopt;
   }
   const auto born = sys::forkInto(isolation::namespacesFor(plan));
   if (!born) {
-    refuse(packet.fd, born.error());
+    refuse(listener, born.error());
     return std::nullopt;
   }
   if (*born > 0) return std::nullopt;
-  return becomeKeeper(plan, *layers, std::move(packet.fd));
+  return becomeKeeper(plan, *std::move(placed), std::move(listener), packet.take(kNetwork));
 }
 
-int NurseryProcess::becomeKeeper(const isolation::Plan& plan, const isolation::LayerPlaces& layers,
-                                 Fd listener) {
+int NurseryProcess::becomeKeeper(const isolation::Plan& plan, isolation::Placed placed, Fd listener,
+                                 Fd network) {
   host_.reset();
   signals_.reset();
   ::setsid();
   const Fd door(::fcntl(listener.get(), F_DUPFD_CLOEXEC, 3));
-  auto options = prepare(plan, layers, std::move(listener));
+  auto options = prepare(plan, placed, network);
+  placed = {};
+  network.reset();
   if (!options) {
     refuse(door, options.error());
     return kExitFailure;
   }
+  options->listener = std::move(listener);
   return runKeeper(std::move(*options));
 }
 
 Result<KeeperOptions> NurseryProcess::prepare(const isolation::Plan& plan,
-                                              const isolation::LayerPlaces& layers,
-                                              Fd listener) const {
+                                              const isolation::Placed& placed,
+                                              const Fd& network) const {
   const std::string folder =
       (tools_.stage ? isolation::kStageState : settings_.sandboxes) + "/" + plan.id;
   KeeperOptions options;
-  options.listener = std::move(listener);
   options.shape = settings_.shape;
   options.noCgroups = tools_.groups.why();
+  options.lifetimeMs = plan.lifetimeMs;
+  options.stays = plan.stays;
   CAY_ASSIGN(options.logFolder,
              sys::openAt(AT_FDCWD, (folder + "/execs").c_str(), O_RDONLY | O_DIRECTORY));
   Fd disk;
@@ -132,7 +137,8 @@ Result<KeeperOptions> NurseryProcess::prepare(const isolation::Plan& plan,
     CAY_ASSIGN(disk, layers::attachLoop(image, tools_.stage->devices()));
   }
   CAY_ASSIGN(options.inside, isolation::enclose(tools_, {.plan = plan,
-                                                         .layers = layers,
+                                                         .placed = placed,
+                                                         .network = network,
                                                          .disk = disk,
                                                          .logFolder = options.logFolder.get()}));
   return options;

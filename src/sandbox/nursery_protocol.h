@@ -1,12 +1,16 @@
-// What the nursery tells its host, once, before it takes plans (plan_wire.h), each with a listener
+// What the nursery tells its host, once, before it takes plans (plan_wire.h), each with descriptors
 // riding along.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace cay::sandbox {
 
 inline constexpr int kNurserySocket = 3;
+// Which of a plan's descriptors is what.
+inline constexpr size_t kListener = 0;
+inline constexpr size_t kNetwork = 1;  // with Network::kGiven
 
 enum class NurseryMessage : uint8_t {
   kReady,

@@ -2,8 +2,10 @@
 //
 //   lock          held by the host that uses the folder
 //   keeper.sock   where its keeper listens (keeper_protocol.h)
+//   keeper.mark   which process the keeper is, once it was given away (Sandbox::handOver)
 //   name          a name for what lives outside the folder, such as control groups
 //   execs/<name>  output, meta data and exit record of one exec (output_log.h)
+//   execs/lines/  what a job wrote, line by line (line_log.h)
 #pragma once
 
 #include <sys/types.h>
@@ -16,20 +18,23 @@
 
 namespace cay::sandbox {
 
-// Where the things of one sandbox are: below a directory that is open anyway, so that a sandbox
-// needs no descriptor of its own.
 // A log that is there from the beginning, empty: making a file can be the dearest part of an exec.
 inline constexpr char kSpareLog[] = "x-0000000000000000";
+inline constexpr char kLinesFolder[] = "lines";
 
+// Where the things of one sandbox are: below a directory that is open anyway, so that a sandbox
+// needs no descriptor of its own.
 struct SandboxFolder {
   int base = -1;
   std::string prefix;  // of every path in it: empty, or ends in '/'
 
   [[nodiscard]] std::string keeperSocket() const { return prefix + "keeper.sock"; }
+  [[nodiscard]] std::string keeperMark() const { return prefix + "keeper.mark"; }
   [[nodiscard]] std::string execs() const { return prefix + "execs"; }
   [[nodiscard]] std::string log(std::string_view file) const {
     return execs().append("/").append(file);
   }
+  [[nodiscard]] std::string lines() const { return log(kLinesFolder); }
 };
 
 // A folder that one host uses at a time.

@@ -12,6 +12,12 @@ void putPlan(Writer& out, const isolation::Plan& plan) {
     out.put(std::string_view(overlay.at)).put(static_cast<uint32_t>(overlay.lowers.size()));
     for (const std::string& lower : overlay.lowers) out.put(std::string_view(lower));
   }
+  out.put(static_cast<uint32_t>(plan.binds.size()));
+  for (const isolation::Bind& bind : plan.binds) {
+    out.put(std::string_view(bind.source)).put(std::string_view(bind.at));
+    out.put(bind.readOnly).put(bind.isFile);
+  }
+  out.put(plan.lifetimeMs).put(plan.stays);
 }
 
 isolation::Plan getPlan(Reader& in) {
@@ -32,6 +38,15 @@ isolation::Plan getPlan(Reader& in) {
       overlay.lowers.emplace_back(in.text());
     }
   }
+  for (auto binds = in.get<uint32_t>(); binds > 0 && in.ok(); --binds) {
+    isolation::Bind& bind = plan.binds.emplace_back();
+    bind.source = in.text();
+    bind.at = in.text();
+    bind.readOnly = in.get<bool>();
+    bind.isFile = in.get<bool>();
+  }
+  plan.lifetimeMs = in.get<int64_t>();
+  plan.stays = in.get<bool>();
   return plan;
 }
 

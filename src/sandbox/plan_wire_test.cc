@@ -12,7 +12,11 @@ isolation::Plan example() {
           .slot = 7,
           .firstUid = 700'000,
           .root = {{.at = "/", .lowers = {"/a", "/b"}}, {.at = "/usr", .lowers = {"/usr"}}},
-          .limits = {.memoryBytes = 1, .pids = 2, .milliCpus = 3, .diskBytes = 4}};
+          .limits = {.memoryBytes = 1, .pids = 2, .milliCpus = 3, .diskBytes = 4},
+          .binds = {{.source = "/v", .at = "/data", .readOnly = true},
+                    {.source = "/h", .at = "/etc/hosts", .isFile = true}},
+          .lifetimeMs = 86'400'000,
+          .stays = true};
 }
 
 TEST(PlanWire, ComesBackAsItWas) {

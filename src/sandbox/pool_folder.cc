@@ -91,9 +91,9 @@ Result<PoolFolder> PoolFolder::open(const std::string& path) {
   return pool;
 }
 
-Result<> PoolFolder::fitFor(Mode mode) {
+Result<> PoolFolder::fitFor(Mode mode, const std::optional<UserIds>& ids) {
   mode_ = mode;
-  userIds_ = UserIds::choose(mode, name());
+  userIds_ = ids ? *ids : UserIds::choose(mode, name());
   const bool passable = mode == Mode::kRestricted;
   for (const Fd* folder : {&state_.folder, &sandboxes_}) {
     CAY_TRY(sys::chmodFd(folder->get(), passable ? kPassable : kClosed));
@@ -206,7 +206,8 @@ Result<> PoolFolder::sweepUnfinished() const {
     for (size_t end = ids.find('\n'); end != std::string::npos; end = ids.find('\n', at)) {
       const std::string id = ids.substr(at, end - at);
       at = end + 1;
-      if (isId(kPoolIdPrefix, id)) CAY_TRY(sys::removeTree(sandboxes_.get(), id.c_str()));
+      if (isId(kPoolIdPrefix, id) || isGivenId(id))
+        CAY_TRY(sys::removeTree(sandboxes_.get(), id.c_str()));
     }
   }
   for (const std::string& name : names) CAY_TRY(sys::removeTree(new_.get(), name.c_str()));

@@ -36,7 +36,8 @@ class PoolFolder {
   static Result<PoolFolder> open(const std::string& path);
   // Before anything below is used. In restricted mode the users of sandboxes must be able to reach
   // their homes; kInvalid if they cannot.
-  Result<> fitFor(isolation::Mode mode);
+  // `ids`: those that its sandboxes are to have, where others share the machine with us.
+  Result<> fitFor(isolation::Mode mode, const std::optional<UserIds>& ids = std::nullopt);
 
   [[nodiscard]] int fd() const { return state_.folder.get(); }
   [[nodiscard]] const std::string& name() const { return state_.name; }

@@ -1,5 +1,7 @@
 #include "sandbox/pool_record.h"
 
+#include <algorithm>
+
 #include "base/ids.h"
 #include "base/json.h"
 
@@ -14,6 +16,7 @@ class FieldReader {
  public:
   explicit FieldReader(const json::Object& object) : object_(object) {}
 
+  [[nodiscard]] bool has(const char* name) const { return find(name) != nullptr; }
   std::string text(const char* name) {
     const json::Value* value = find(name);
     if (value != nullptr && value->is_string()) return std::string(value->get_string());
@@ -25,6 +28,12 @@ class FieldReader {
     if (value != nullptr && value->is_int64()) return value->get_int64();
     broken(name);
     return 0;
+  }
+  bool flag(const char* name) {
+    const json::Value* value = find(name);
+    if (value != nullptr && value->is_bool()) return value->get_bool();
+    broken(name);
+    return false;
   }
   template <typename Enum>
   Enum oneOf(const char* name, std::string_view (*nameOf)(Enum), std::initializer_list<Enum> all) {
@@ -63,6 +72,32 @@ json::Array envArray(const std::vector<std::string>& env) {
   return out;
 }
 
+json::Array bindArray(const std::vector<isolation::Bind>& binds) {
+  json::Array out;
+  for (const isolation::Bind& bind : binds) {
+    out.emplace_back(json::Object{{"source", bind.source},
+                                  {"at", bind.at},
+                                  {"read_only", bind.readOnly},
+                                  {"is_file", bind.isFile}});
+  }
+  return out;
+}
+
+Result<std::vector<isolation::Bind>> readBinds(const json::Value& value) {
+  std::vector<isolation::Bind> binds;
+  if (!value.is_array()) return fail(Code::kInternal, "the record's field 'binds' is broken");
+  for (const json::Value& entry : value.get_array()) {
+    if (!entry.is_object()) return fail(Code::kInternal, "the record's field 'binds' is broken");
+    FieldReader in(entry.get_object());
+    binds.push_back({.source = in.text("source"),
+                     .at = in.text("at"),
+                     .readOnly = in.flag("read_only"),
+                     .isFile = in.flag("is_file")});
+    CAY_TRY(in.outcome());
+  }
+  return binds;
+}
+
 json::Object labelObject(const PoolSpec& spec) {
   json::Object out;
   for (const auto& [name, value] : spec.labels) out[name] = value;
@@ -71,8 +106,22 @@ json::Object labelObject(const PoolSpec& spec) {
 
 }  // namespace
 
+bool isGivenId(std::string_view id) {
+  return !id.empty() && id.size() <= kMostIdBytes && std::ranges::all_of(id, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+  });
+}
+
 std::string_view networkName(Network network) {
-  return network == Network::kHost ? "host" : "none";
+  switch (network) {
+    case Network::kHost:
+      return "host";
+    case Network::kNone:
+      return "none";
+    case Network::kGiven:
+      return "given";
+  }
+  return "unknown";
 }
 
 std::string_view pathRuleName(PathRule rule) {
@@ -111,6 +160,9 @@ std::string recordText(const PoolRecord& record) {
   out["network"] = networkName(spec.network);
   out["paths"] = pathRuleName(spec.paths);
   out["labels"] = labelObject(spec);
+  out["binds"] = bindArray(spec.binds);
+  out["lifetime_ms"] = spec.lifetimeMs;
+  out["stays"] = spec.stays;
   out["key"] = record.key;
   out["fingerprint"] = record.fingerprint;
   out["index"] = int64_t{record.index};
@@ -137,7 +189,8 @@ Result<PoolRecord> parseRecord(std::string_view text) {
                   .pids = static_cast<uint64_t>(in.number("pids")),
                   .milliCpus = static_cast<uint32_t>(in.number("milli_cpus")),
                   .diskBytes = static_cast<uint64_t>(in.number("disk_bytes"))};
-  spec->network = in.oneOf("network", networkName, {Network::kHost, Network::kNone});
+  spec->network =
+      in.oneOf("network", networkName, {Network::kHost, Network::kNone, Network::kGiven});
   spec->paths = in.oneOf("paths", pathRuleName, {PathRule::kHome, PathRule::kRoot});
   if (const json::Value& env = in.any("env"); env.is_array()) {
     for (const json::Value& entry : env.get_array()) {
@@ -149,13 +202,19 @@ Result<PoolRecord> parseRecord(std::string_view text) {
       if (value.is_string()) spec->labels.emplace_back(name, value.get_string());
     }
   }
+  if (in.has("binds")) {  // not in records of older hosts
+    CAY_ASSIGN(spec->binds, readBinds(in.any("binds")));
+    spec->lifetimeMs = in.number("lifetime_ms");
+    spec->stays = in.flag("stays");
+  }
   record.key = in.text("key");
   record.fingerprint = in.text("fingerprint");
   record.index = static_cast<uint32_t>(in.number("index"));
   record.rejected = static_cast<uint32_t>(in.number("rejected"));
   record.spec = std::move(spec);
   CAY_TRY(in.outcome());
-  if (!isId(kPoolIdPrefix, record.id)) return fail(Code::kInternal, "the record has no id");
+  if (!isId(kPoolIdPrefix, record.id) && !isGivenId(record.id))
+    return fail(Code::kInternal, "the record has no id");
   return record;
 }
 

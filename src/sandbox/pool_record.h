@@ -15,6 +15,10 @@ namespace cay::sandbox {
 
 inline constexpr char kPoolIdPrefix[] = "s";  // of newId()
 inline constexpr size_t kTokenBytes = 32;     // of randomness
+inline constexpr size_t kMostIdBytes = 50;    // of one that somebody else has chosen
+
+// Lower-case letters and digits, as somebody else may choose them; never one of newId().
+bool isGivenId(std::string_view id);
 
 // How the file routes read paths.
 enum class PathRule : uint8_t {
@@ -32,6 +36,9 @@ struct PoolSpec {
   std::string image;  // as named by the client
   PathRule paths = PathRule::kHome;
   std::vector<std::pair<std::string, std::string>> labels;
+  std::vector<isolation::Bind> binds;
+  int64_t lifetimeMs = 0;  // from its creation; the keeper sees to it; 0: for ever
+  bool stays = false;      // its keeper does, with or without work
   bool operator==(const PoolSpec&) const = default;
 };
 

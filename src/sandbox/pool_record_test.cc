@@ -17,6 +17,10 @@ PoolRecord sample() {
   spec.image = "debian";
   spec.paths = PathRule::kRoot;
   spec.labels = {{"team", "red"}, {"run", "7"}};
+  spec.binds = {{.source = "/v/\"odd\"", .at = "/data", .readOnly = true},
+                {.source = "/h", .at = "/etc/hosts", .isFile = true}};
+  spec.lifetimeMs = 86'400'000;
+  spec.stays = true;
   PoolRecord record;
   record.id = newId(kPoolIdPrefix);
   record.token = randomHex(kTokenBytes);
@@ -47,6 +51,39 @@ TEST(PoolRecord, ComesBackAsItWas) {
   EXPECT_EQ(after->fingerprint, before.fingerprint);
   EXPECT_EQ(after->index, before.index);
   EXPECT_EQ(after->rejected, before.rejected);
+}
+
+TEST(PoolRecord, ARecordOfAnOlderHostIsStillOne) {
+  PoolRecord before = sample();
+  PoolSpec spec = *before.spec;
+  spec.binds.clear();
+  spec.lifetimeMs = 0;
+  spec.stays = false;
+  before.spec = std::make_shared<PoolSpec>(spec);
+  std::string text = recordText(before);
+  const size_t from = text.find(",\"binds\"");
+  text.erase(from, text.find(",\"key\"") - from);
+  const auto after = parseRecord(text);
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_EQ(*after->spec, spec);
+}
+
+TEST(PoolRecord, GivenIdsAndNetworksComeBackToo) {
+  PoolRecord before = sample();
+  before.id = "0123456789abcdef01234567";
+  PoolSpec spec = *before.spec;
+  spec.network = isolation::Network::kGiven;
+  before.spec = std::make_shared<PoolSpec>(spec);
+  const auto after = parseRecord(recordText(before));
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_EQ(after->id, before.id);
+  EXPECT_EQ(*after->spec, spec);
+  for (const std::string id : {"", "..", "a/b", "a.b", "A", "s-x", "a b", "a\n"}) {
+    before.id = id;
+    EXPECT_FALSE(parseRecord(recordText(before))) << id;
+  }
+  before.id = std::string(kMostIdBytes + 1, 'a');
+  EXPECT_FALSE(parseRecord(recordText(before)));
 }
 
 TEST(PoolRecord, ABrokenOneIsRefusedByName) {

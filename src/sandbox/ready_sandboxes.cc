@@ -7,8 +7,11 @@
 
 namespace cay::sandbox {
 
-ReadySandboxes::Kind ReadySandboxes::Kind::of(const PoolSpec& spec) {
-  return {.image = spec.image, .network = spec.network, .limits = spec.limits};
+std::optional<ReadySandboxes::Kind> ReadySandboxes::Kind::of(const PoolSpec& spec) {
+  const bool special = spec.limits.diskBytes > 0 || spec.network == isolation::Network::kGiven ||
+                       !spec.binds.empty() || spec.lifetimeMs > 0 || spec.stays;
+  if (special) return std::nullopt;
+  return Kind{.image = spec.image, .network = spec.network, .limits = spec.limits};
 }
 
 void ReadySandboxes::setMost(size_t most) {
@@ -18,16 +21,18 @@ void ReadySandboxes::setMost(size_t most) {
 }
 
 void ReadySandboxes::used(const PoolSpec& spec, int64_t nowMs) {
-  if (most_ == 0 || spec.limits.diskBytes > 0) return;
-  uses_.push_back({.kind = Kind::of(spec), .atMs = nowMs});
+  const auto kind = Kind::of(spec);
+  if (most_ == 0 || !kind) return;
+  uses_.push_back({.kind = *kind, .atMs = nowMs});
   if (uses_.size() > most_) uses_.pop_front();
   if (std::exchange(filling_, true)) return;
   boost::asio::co_spawn(io_, fill(), boost::asio::detached);
 }
 
 PooledPtr ReadySandboxes::take(const PoolSpec& spec) {
-  const auto fits = [kind = Kind::of(spec)](const PooledPtr& one) {
-    return Kind::of(*one->record.spec) == kind && one->sandbox.hasKeeper();
+  const auto kind = Kind::of(spec);
+  const auto fits = [&](const PooledPtr& one) {
+    return kind && Kind::of(*one->record.spec) == kind && one->sandbox.hasKeeper();
   };
   const auto found = std::ranges::find_if(waiting_, fits);
   if (found == waiting_.end()) return nullptr;
@@ -60,10 +65,10 @@ std::optional<ReadySandboxes::Kind> ReadySandboxes::lacking() const {
 void ReadySandboxes::takeSurplusAway() {
   std::vector<PooledPtr> surplus;
   for (const PooledPtr& one : waiting_) {
-    const Kind kind = Kind::of(*one->record.spec);
+    const auto kind = Kind::of(*one->record.spec);
     const auto going = static_cast<size_t>(std::ranges::count_if(
         surplus, [&](const PooledPtr& other) { return Kind::of(*other->record.spec) == kind; }));
-    if (!one->sandbox.hasKeeper() || had(kind) - going > wanted(kind)) surplus.push_back(one);
+    if (!one->sandbox.hasKeeper() || had(*kind) - going > wanted(*kind)) surplus.push_back(one);
   }
   for (const PooledPtr& one : surplus) {
     std::erase(waiting_, one);

@@ -25,13 +25,15 @@ class ReadySandboxes {
  public:
   static constexpr int64_t kMemoryMs = 60'000;
 
-  // What a keeper's walls are made of. Sandboxes with disks of their own are never kept ready.
+  // What a keeper's walls are made of. Only what may be alike is kept ready: no sandbox with a
+  // disk, a network, mounts or a time of its own.
   struct Kind {
     std::string image;
     isolation::Network network = isolation::Network::kHost;
     isolation::Limits limits;
 
-    static Kind of(const PoolSpec& spec);
+    // nullopt: none like this is kept.
+    static std::optional<Kind> of(const PoolSpec& spec);
     bool operator==(const Kind&) const = default;
   };
   struct Ways {

@@ -67,6 +67,28 @@ class ReadySandboxesTest : public RegistryTest {
   }
 };
 
+TEST_F(ReadySandboxesTest, NoneStandsReadyForWhatHasThingsOfItsOwn) {
+  (void)use();
+  ASSERT_TRUE(readyCount(1));
+  const auto spoil = std::vector<std::function<void(PoolSpec&)>>{
+      [](PoolSpec& spec) { spec.binds = {{.source = "/v", .at = "/data"}}; },
+      [](PoolSpec& spec) { spec.network = isolation::Network::kGiven; },
+      [](PoolSpec& spec) { spec.lifetimeMs = 60'000; }, [](PoolSpec& spec) { spec.stays = true; },
+      [](PoolSpec& spec) { spec.limits.diskBytes = 1 << 20; }};
+  for (const auto& change : spoil) {
+    PoolSpec spec;
+    change(spec);
+    EXPECT_FALSE(ReadySandboxes::Kind::of(spec));
+    if (spec.limits.diskBytes > 0) continue;  // there are no disks here
+    const PooledPtr pooled = createOne(spec);
+    EXPECT_FALSE(hasKeeper(pooled)) << "it has the walls of another";
+    EXPECT_EQ(registryReady(), 1U);
+  }
+  auto named = request();
+  named.id = "named";
+  EXPECT_FALSE(hasKeeper(create(named).sandboxes.at(0)));
+}
+
 TEST_F(ReadySandboxesTest, ThereAreAsManyAsHaveBeenUsed) {
   (void)create(request(3));
   EXPECT_EQ(registryReady(), 0U) << "nothing was used";

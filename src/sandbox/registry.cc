@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "isolation/end_user.h"
 
 namespace cay::sandbox {
@@ -27,6 +28,12 @@ constexpr Millis kReadyPatience{10'000};  // for a keeper that nobody waits for
 int64_t expiryOf(const PoolRecord& record) {
   if (record.spec->ttlMs == 0) return Pooled::kNever;
   return monotonicMs() + record.createdAtMs + record.spec->ttlMs - wallMs();
+}
+
+// What is left of it for a keeper that is made now; 0: it has no end.
+int64_t lifetimeLeft(const PoolRecord& record) {
+  if (record.spec->lifetimeMs == 0) return 0;
+  return std::max<int64_t>(1, record.createdAtMs + record.spec->lifetimeMs - wallMs());
 }
 
 }  // namespace
@@ -165,7 +172,10 @@ Result<> Registry::spawnKeeper(const Pooled& pooled, Fd listener) const {
                              .slot = record.slot,
                              .firstUid = folder_.userIds().first(record.slot),
                              .root = pooled.image->overlays,
-                             .limits = record.spec->limits};
+                             .limits = record.spec->limits,
+                             .binds = record.spec->binds,
+                             .lifetimeMs = lifetimeLeft(record),
+                             .stays = record.spec->stays};
   return options_.spawnKeeper(plan, std::move(listener));
 }
 
@@ -184,7 +194,19 @@ void Registry::leave(const PooledPtr& pooled) {
   if (found->second.sandboxes.empty()) batches_.erase(found);
 }
 
+Result<> Registry::checkId(const CreateRequest& request) const {
+  if (request.id.empty()) return {};
+  if (request.count != 1 || !isGivenId(request.id)) {
+    return fail(Code::kInvalid, "no sandbox can be called " + quoted(request.id));
+  }
+  if (members_.contains(request.id) || idsBeingMade_.contains(request.id)) {
+    return fail(Code::kConflict, "there is a sandbox " + quoted(request.id) + " already");
+  }
+  return {};
+}
+
 net::Task<Result<Registry::Created>> Registry::create(CreateRequest request) {
+  CAY_CO_TRY(checkId(request));
   while (!request.key.empty() && batches_.contains(request.key)) {
     const Batch& batch = batches_.at(request.key);
     if (batch.fingerprint != request.fingerprint) {
@@ -205,7 +227,9 @@ net::Task<Result<Registry::Created>> Registry::create(CreateRequest request) {
     batch.beingMade = true;
   }
   beingMade_ += count;
+  if (!request.id.empty()) idsBeingMade_.insert(request.id);
   auto created = co_await make(request, count);
+  idsBeingMade_.erase(request.id);
   beingMade_ -= count;
   if (!request.key.empty()) {
     batches_.erase(request.key);
@@ -240,8 +264,8 @@ Result<std::vector<PoolRecord>> Registry::draft(const CreateRequest& request, ui
       for (const PoolRecord& record : records) slots_.release(record.slot);
       return fail(Code::kExhausted, "there are no user ids left, until deleted sandboxes are gone");
     }
-    PoolRecord& record =
-        records.emplace_back(recordFor(request, spec, newId(kPoolIdPrefix), *slot));
+    PoolRecord& record = records.emplace_back(
+        recordFor(request, spec, request.id.empty() ? newId(kPoolIdPrefix) : request.id, *slot));
     record.index = index;
     record.rejected = request.count - count;
   }
@@ -301,7 +325,7 @@ net::Task<PooledPtr> Registry::makeReady(ReadySandboxes::Kind kind) {
 }
 
 net::Task<Result<Registry::Created>> Registry::make(const CreateRequest& request, uint32_t count) {
-  if (count == 1) {
+  if (count == 1 && request.id.empty()) {
     if (PooledPtr adopted = co_await adopt(request)) {
       co_return Created{.sandboxes = {std::move(adopted)}, .rejected = request.count - count};
     }
@@ -353,7 +377,9 @@ void Registry::retire(const PooledPtr& pooled, Death death) {
   members_.erase(record.id);
   leave(pooled);
   // The death first: a host that dies here finds it in both places and knows what to do.
-  if (auto noted = gone_.add(record.id, record.token, death, wallMs()); !noted) {
+  const bool remembered = !isGivenId(record.id);
+  auto noted = remembered ? gone_.add(record.id, record.token, death, wallMs()) : Result<>();
+  if (!noted) {
     log(Level::kError, "a death could not be noted", {{"error", noted.error().message}});
   }
   std::optional<layers::Shape> reusable;
@@ -454,7 +480,7 @@ void Registry::tick(int64_t nowMs) {
       dying.emplace_back(pooled, Death::kExpired);
     } else if (patience > 0 && quiet >= patience) {
       dying.emplace_back(pooled, Death::kEvicted);
-    } else if (quiet >= kKeeperLingerMs) {
+    } else if (quiet >= kKeeperLingerMs && !pooled->record.spec->stays) {
       pooled->sandbox.endKeeper();
     }
   }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -55,6 +56,9 @@ class Registry {
     PoolSpec spec;
     std::string key;  // Idempotency-Key, or empty
     std::string fingerprint;
+    // For a single one: what it is to be called (isGivenId). kConflict if there is one of that
+    // name. Its death is not remembered, and its name may be used again.
+    std::string id;
   };
   struct Created {
     std::vector<PooledPtr> sandboxes;
@@ -104,6 +108,7 @@ class Registry {
   Registry(boost::asio::io_context& io, PoolFolder folder, GoneList gone, Options options);
   Result<> recover();
   Result<> recoverTrash(const std::vector<PoolFolder::Trashed>& trash);
+  [[nodiscard]] Result<> checkId(const CreateRequest& request) const;
   net::Task<Result<Created>> make(const CreateRequest& request, uint32_t count);
   using SharedSpec = std::shared_ptr<const PoolSpec>;
   [[nodiscard]] PoolRecord recordFor(const CreateRequest& request, SharedSpec spec, std::string id,
@@ -140,7 +145,8 @@ class Registry {
   Slots slots_;
   std::unordered_map<std::string, PooledPtr> members_;
   size_t beingMade_ = 0;
-  size_t ending_ = 0;  // taken away, and not dead yet
+  std::set<std::string> idsBeingMade_;  // of those whose id was given
+  size_t ending_ = 0;                   // taken away, and not dead yet
   std::unordered_map<std::string, Batch> batches_;
   net::Event batchMade_;
   std::vector<std::weak_ptr<const layers::Image>> images_;

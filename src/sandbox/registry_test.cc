@@ -32,6 +32,73 @@ TEST_F(RegistryTest, EachSandboxHasAnIdATokenAndASlotOfItsOwn) {
   EXPECT_TRUE(plans_.empty()) << "a keeper was started before there was work for it";
 }
 
+TEST_F(RegistryTest, ANameThatIsGivenIsTakenAndMayBeUsedAgain) {
+  auto named = request();
+  named.id = "0123456789abcdef01234567";
+  const PooledPtr first = create(named).sandboxes.at(0);
+  EXPECT_EQ(first->record.id, named.id);
+  EXPECT_EQ(tryCreate(named).error().code, Code::kConflict);
+  for (const char* bad : {"s-0123456789abcdef", "..", "a/b", "A", "a.b"}) {
+    auto wrong = request();
+    wrong.id = bad;
+    EXPECT_EQ(tryCreate(wrong).error().code, Code::kInvalid) << bad;
+  }
+  auto two = request(2);
+  two.id = "two";
+  EXPECT_EQ(tryCreate(two).error().code, Code::kInvalid);
+
+  const ExecPtr exec = start(first, "sleep 1000");
+  retire(first);
+  const PooledPtr second = create(named).sandboxes.at(0);
+  EXPECT_NE(second, first);
+  EXPECT_FALSE(findGone(named.id));
+  EXPECT_TRUE(eventually([&] { return !isLive(exec); }));
+  restart();
+  ASSERT_TRUE(find(named.id)) << "the death of the first is not that of the second";
+  EXPECT_EQ(find(named.id)->record.token, second->record.token);
+  ::kill(exec->pid, SIGKILL);
+}
+
+TEST_F(RegistryTest, TwoWithTheSameNameAtTheSameTimeAreOne) {
+  auto named = request();
+  named.id = "twin";
+  std::future<std::vector<std::string>> both[] = {askAtOnce(named), askAtOnce(named)};
+  size_t made = 0;
+  for (auto& one : both) {
+    try {
+      made += one.get().size();
+    } catch (const std::bad_expected_access<Error>& refused) {
+      EXPECT_EQ(refused.error().code, Code::kConflict);
+    }
+  }
+  EXPECT_EQ(made, 1U);
+}
+
+TEST_F(RegistryTest, WhatAJobNeedsReachesItsKeeper) {
+  PoolSpec spec;
+  spec.binds = {{.source = "/v", .at = "/data", .readOnly = true}};
+  spec.network = isolation::Network::kGiven;
+  spec.lifetimeMs = 60'000;
+  spec.stays = true;
+  auto named = request();
+  named.spec = spec;
+  named.id = "job";
+  (void)create(named);
+  restart();
+  const PooledPtr pooled = find("job");
+  ASSERT_TRUE(pooled);
+  const ExecPtr exec = start(pooled, "true");
+  EXPECT_TRUE(eventually([&] { return !isLive(exec); }));
+  ASSERT_EQ(plans_.size(), 1U);
+  EXPECT_EQ(plans_[0].binds, spec.binds);
+  EXPECT_EQ(plans_[0].network, spec.network);
+  EXPECT_TRUE(plans_[0].stays);
+  EXPECT_GT(plans_[0].lifetimeMs, 0);
+  EXPECT_LE(plans_[0].lifetimeMs, 60'000) << "counted from its creation";
+  tickIn(60'000);
+  EXPECT_TRUE(loop_->call([&] { return pooled->sandbox.hasKeeper(); })) << "it stays without work";
+}
+
 TEST_F(RegistryTest, CapacityIsExactAndOnlyCapacityRejects) {
   EXPECT_EQ(create(request(7)).sandboxes.size(), 7U);
   const auto more = create(request(7));

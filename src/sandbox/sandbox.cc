@@ -45,6 +45,13 @@ ExecTable& Sandbox::table() {
 
 void Sandbox::recover() {
   recovered_ = true;
+  if (!options_.keeperIsGiven) {
+    if (auto mark = KeeperMark::load(options_.folder.base, options_.folder.keeperMark())) {
+      keeper_ = *mark;
+      given_ = true;
+      return;
+    }
+  }
   if (auto living = KeeperLink::toLiving(io_, options_.folder, callbacks())) {
     link_ = std::move(*living);
   } else {
@@ -63,6 +70,28 @@ KeeperLink::Callbacks Sandbox::callbacks() {
           .onLost = [this] { onKeeperLost(); }};
 }
 
+net::Task<Result<KeeperMark>> Sandbox::handOver() {
+  CAY_CO_TRY(co_await haveKeeper());
+  co_await settled();
+  if (gone_) co_return std::unexpected(*gone_);
+  if (!link_ || !keeper_) {
+    co_return fail(Code::kExhausted, refusal_.empty() ? "the keeper is not known" : refusal_);
+  }
+  if (running() > 0) co_return fail(Code::kConflict, "something runs in it already");
+  CAY_CO_TRY(keeper_->save(options_.folder.base, options_.folder.keeperMark()));
+  given_ = true;
+  link_->close();
+  link_.reset();
+  keeperChanged_.notifyAll();
+  co_return *keeper_;
+}
+
+net::Task<> Sandbox::ended() {
+  if (!given_ || !keeper_) co_return;
+  const KeeperMark last = *keeper_;
+  co_await last.ended();
+}
+
 void Sandbox::noteWork() {
   if (options_.onFirstWork) std::exchange(options_.onFirstWork, {})();
 }
@@ -70,6 +99,7 @@ void Sandbox::noteWork() {
 // Completes at once where there is a keeper, so that nothing slips in between a caller's checks and
 // its message.
 net::Task<Result<>> Sandbox::haveKeeper() {
+  if (given_ && !gone_) co_return fail(Code::kConflict, "its keeper was given away");
   while (!gone_ && (!link_ || closing_)) {
     if (link_) {
       co_await keeperChanged_.wait();
@@ -78,6 +108,8 @@ net::Task<Result<>> Sandbox::haveKeeper() {
       const KeeperMark last = *keeper_;
       co_await last.ended();
       if (keeper_ == last) keeper_.reset();
+    } else if (options_.keeperIsGiven) {
+      co_return fail(Code::kGone, "the sandbox is over");
     } else {
       ready_ = false;
       closing_ = false;

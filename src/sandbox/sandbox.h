@@ -46,6 +46,7 @@ class Sandbox {
     KeeperLink::Spawner spawnKeeper;
     bool hasSpareLog = false;           // kSpareLog is there, unless records are
     std::function<void()> onFirstWork;  // called once, before a keeper is had for it
+    bool keeperIsGiven = false;         // by its maker's handOver(), to us
   };
 
   // One of which nothing is on disk, or what is there is taken up by recover().
@@ -58,6 +59,12 @@ class Sandbox {
   void recover();
   // Starts the keeper now, if there is none.
   net::Task<Result<>> prepare() { return haveKeeper(); }
+  // Gives the living keeper away, to whoever connects to it next, and tells which process it is.
+  // From then on only ended() and destroy() are of use here, also after a restart: the mark is in
+  // the folder. Nothing must run yet.
+  net::Task<Result<KeeperMark>> handOver();
+  // Completes when the keeper that was given away has ended; at once if none was.
+  net::Task<> ended();
   // Completes when the keeper, if there is one, has told what it holds. False if `limit` passed
   // first.
   net::Task<bool> settled(Millis limit = net::Event::kForever);
@@ -155,6 +162,7 @@ class Sandbox {
   bool ready_ = false;    // the keeper has told what it holds
   bool closing_ = false;  // the keeper has been told to end
   bool orphans_ = false;
+  bool given_ = false;                // the keeper was given away
   std::string refusal_;               // why the keeper could not raise the walls
   std::optional<KeeperMark> keeper_;  // the last one, until it is known to have ended
   std::optional<Error> gone_;         // what is answered after destroy()

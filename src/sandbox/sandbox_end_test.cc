@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <fstream>
+#include <future>
 #include <thread>
 
 #include "base/clock.h"
 #include "sandbox/keeper_process.h"
 #include "sandbox/sandbox.h"
+#include "sys/io.h"
 #include "sys/packet.h"
 #include "testing/loop_thread.h"
 #include "testing/temp_dir.h"
@@ -135,6 +138,98 @@ TEST_F(SandboxEndTest, DestroyNeedsNoKeeper) {
   loop_.await(sandbox_->destroy("gone"));
   EXPECT_EQ(spawns_, 0);
   EXPECT_EQ(start().error().code, Code::kGone);
+}
+
+// The front end that the keeper was given to, and the maker again, after a restart.
+class HandOverTest : public SandboxEndTest {
+ protected:
+  std::unique_ptr<Sandbox> another(bool keeperIsGiven) {
+    Sandbox::Options options;
+    options.folder = {.base = state_.folder.get(), .prefix = ""};
+    options.keeperIsGiven = keeperIsGiven;
+    options.spawnKeeper = [this](const Fd&) -> Result<> {
+      ++spawns_;
+      return fail(Code::kInternal, "nobody should ask for that");
+    };
+    auto made = std::make_unique<Sandbox>(loop_.io(), std::move(options));
+    loop_.call([&] { made->recover(); });
+    EXPECT_TRUE(loop_.await(made->settled(Millis(20'000))));
+    return made;
+  }
+  void drop(std::unique_ptr<Sandbox>& sandbox) {
+    loop_.call([&] { sandbox.reset(); });
+  }
+};
+
+TEST_F(HandOverTest, AKeeperThatWasGivenAwayServesTheOther) {
+  const auto mark = loop_.await(sandbox_->handOver());
+  ASSERT_TRUE(mark) << mark.error().message;
+  EXPECT_FALSE(loop_.call([&] { return sandbox_->hasKeeper(); }));
+  EXPECT_EQ(start().error().code, Code::kConflict) << "it is not ours to use any more";
+  EXPECT_EQ(loop_.await(sandbox_->root()).error().code, Code::kConflict);
+  EXPECT_EQ(loop_.await(sandbox_->handOver()).error().code, Code::kConflict);
+
+  auto front = another(/*keeperIsGiven=*/true);
+  ASSERT_TRUE(loop_.call([&] { return front->hasKeeper(); }));
+  const auto started = loop_.await(front->start(request(Kind::kProcess)));
+  ASSERT_TRUE(started) << started.error().message;
+
+  // The maker comes again, and the front end, which was killed in between.
+  auto maker = another(/*keeperIsGiven=*/false);
+  EXPECT_FALSE(loop_.call([&] { return maker->hasKeeper(); }));
+  EXPECT_TRUE(loop_.call([&] { return front->hasKeeper(); })) << "it was not pushed aside";
+  drop(front);
+  front = another(/*keeperIsGiven=*/true);
+  const auto processes = loop_.call([&] { return front->processes(); });
+  ASSERT_EQ(processes.size(), 1U);
+  EXPECT_TRUE(loop_.call([&] { return processes[0]->live; }));
+  const pid_t pid = loop_.call([&] { return processes[0]->pid; });
+
+  auto ended = boost::asio::co_spawn(loop_.io(), maker->ended(), boost::asio::use_future);
+  EXPECT_EQ(ended.wait_for(Millis(50)), std::future_status::timeout);
+  loop_.await(maker->destroy("deleted"));
+  EXPECT_EQ(ended.wait_for(Millis(20'000)), std::future_status::ready);
+  const auto late = loop_.await(front->start(request()));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Code::kGone) << "and no keeper is made in its place";
+  EXPECT_EQ(spawns_, 1);
+  drop(maker);
+  drop(front);
+  ::kill(pid, SIGKILL);  // without a pid namespace it outlives its keeper
+}
+
+TEST_F(HandOverTest, OneThatIsAtWorkOrCannotBeHadIsNotGivenAway) {
+  spawn_ = dyingKeeper(refusal("no seccomp today"));
+  const auto refused = loop_.await(sandbox_->handOver());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "no seccomp today");
+  spawn_ = nullptr;
+  const auto started = start(Kind::kProcess);
+  ASSERT_TRUE(started);
+  EXPECT_EQ(loop_.await(sandbox_->handOver()).error().code, Code::kConflict);
+  EXPECT_TRUE(loop_.await(sandbox_->kill(started->exec)));
+}
+
+TEST_F(HandOverTest, AMarkThatIsOldOrBrokenNamesNobody) {
+  const auto mark = loop_.await(sandbox_->handOver());
+  ASSERT_TRUE(mark);
+  const std::string path = dir_.path() / "state/keeper.mark";
+  const auto load = [&] { return KeeperMark::load(state_.folder.get(), "keeper.mark"); };
+  EXPECT_EQ(load().value(), *mark);
+  std::string text = sys::readFile(path.c_str()).value();
+  // As if the machine had been started anew: the number may be another's by now.
+  text[0] = text[0] == '0' ? '1' : '0';
+  std::ofstream(path) << text;
+  ASSERT_TRUE(load());
+  EXPECT_FALSE(*load() == *mark);
+  loop_.await(load()->kill());
+  for (const char* broken : {"", "x", "a b c", "boot 0 1", "boot 99999999999 1", "boot -1 1"}) {
+    std::ofstream(path) << broken;
+    EXPECT_FALSE(load()) << broken;
+  }
+  auto front = another(/*keeperIsGiven=*/true);
+  EXPECT_TRUE(loop_.call([&] { return front->hasKeeper(); })) << "it was hit";
+  drop(front);
 }
 
 TEST_F(SandboxEndTest, ACommandThatRacesWithTheEndRunsOrIsToldSo) {

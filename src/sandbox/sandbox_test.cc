@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "sandbox/keeper.h"
 #include "sandbox/keeper_process.h"
+#include "sandbox/line_log.h"
 #include "sandbox/nursery.h"
 #include "sys/io.h"
 #include "testing/eventually.h"
@@ -336,6 +337,45 @@ TEST_P(SandboxTest, TwoHostsCannotShareAStateFolder) {
   const auto second = StateFolder::open(dir_.path() / "state");
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Code::kConflict);
+}
+
+StartRequest withLines(StartRequest request) {
+  request.spec.lines = true;
+  return request;
+}
+
+TEST_P(SandboxTest, TheLinesOfACommandAreWrittenWithoutAnyHost) {
+  const auto written = [&] {
+    std::vector<std::string> out;
+    auto reader = LineLogReader::open(state_.execs.get(), kLinesFolder);
+    while (reader) {
+      const auto line = reader->next();
+      if (!line || !*line) break;
+      out.push_back(std::string((*line)->text) + ((*line)->continues ? "" : "$"));
+    }
+    return out;
+  };
+  const auto wait = [&](size_t count) {
+    for (const int64_t until = monotonicMs() + kPatienceMs;
+         written().size() < count && monotonicMs() < until;) {
+      ::usleep(10'000);
+    }
+    return written();
+  };
+  using Lines = std::vector<std::string>;
+  const ExecPtr exec = spawn(withLines(
+      request("echo one; printf prompt; read x; echo; echo oops >&2; printf end", Kind::kProcess)));
+  EXPECT_EQ(wait(2), (Lines{"one$", "prompt"})) << "a line that does not end is not held back";
+  const auto second = loop_->await(sandbox_->start(withLines(request("true", Kind::kProcess))));
+  EXPECT_FALSE(second) << "two would mix their lines";
+  loop_->call([&] { sandbox_->closeStdin(*exec); });
+  loseHost();
+  EXPECT_EQ(wait(5), (Lines{"one$", "prompt", "$", "oops$", "end"}));
+  open();
+  auto missing = withLines(request("", Kind::kProcess));
+  missing.spec.argv = {"/no/such/command"};
+  EXPECT_FALSE(loop_->await(sandbox_->start(std::move(missing))));
+  EXPECT_TRUE(wait(6).back().contains("/no/such/command")) << "the log goes on";
 }
 
 INSTANTIATE_TEST_SUITE_P(Mechanisms, SandboxTest, ::testing::Values("cgroup", "subreaper"),

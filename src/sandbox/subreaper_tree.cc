@@ -189,7 +189,7 @@ class SubreaperTree : public ProcessTree {
           break;
         }
         case Note::kStarted:
-          return sys::Born{in.get<pid_t>(), std::move(packet->fd)};
+          return sys::Born{in.get<pid_t>(), packet->take()};
         default:
           return std::unexpected(failureIn(in));
       }

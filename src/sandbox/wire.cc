@@ -81,7 +81,7 @@ void putSpec(Writer& out, const ExecSpec& spec) {
   putList(out, spec.argv);
   putList(out, spec.env);
   out.put(spec.cwd).put(spec.timeoutMs).put(spec.onDisconnect).put(spec.stdinMode);
-  out.put(spec.file).put(spec.overwrite).put(spec.meta);
+  out.put(spec.file).put(spec.overwrite).put(spec.meta).put(spec.lines);
 }
 
 ExecSpec getSpec(Reader& in) {
@@ -97,6 +97,7 @@ ExecSpec getSpec(Reader& in) {
   spec.file = in.text();
   spec.overwrite = in.get<bool>();
   spec.meta = in.text();
+  spec.lines = in.get<bool>();
   return spec;
 }
 

@@ -18,6 +18,7 @@ TEST(Wire, ASpecComesBackAsItWas) {
   spec.meta = "{}";
   spec.file = "x-fedcba9876543210";
   spec.overwrite = true;
+  spec.lines = true;
   Writer out;
   putSpec(out, spec);
   Reader in(out.bytes());
@@ -35,6 +36,7 @@ TEST(Wire, ASpecComesBackAsItWas) {
   EXPECT_EQ(back.meta, spec.meta);
   EXPECT_EQ(back.file, spec.file);
   EXPECT_TRUE(back.overwrite);
+  EXPECT_TRUE(back.lines);
 }
 
 TEST(Wire, AnExitRecordComesBackAsItWas) {

@@ -16,7 +16,7 @@ namespace cay::sys {
 namespace {
 
 constexpr int kDetach = 2;  // MNT_DETACH of <sys/mount.h>
-// MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC
+// MS_RDONLY and so on, which <sys/mount.h> and <linux/mount.h> both define.
 constexpr unsigned long kReadOnly = 1;
 constexpr unsigned long kNoSuid = 2;
 constexpr unsigned long kNoDevices = 4;
@@ -67,7 +67,8 @@ Result<> mountByText(const char* at, const char* type, std::span<const MountOpti
 
 Result<Fd> cloneMount(int dir, const char* path, Submounts submounts) {
   const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
-                         (submounts == Submounts::kInclude ? unsigned{AT_RECURSIVE} : 0U);
+                         (submounts == Submounts::kInclude ? unsigned{AT_RECURSIVE} : 0U) |
+                         (*path == '\0' ? unsigned{AT_EMPTY_PATH} : 0U);
   const long fd = ::syscall(SYS_open_tree, dir, path, flags);
   if (fd < 0) return failSys(std::string("open_tree ") + path, errno);
   return Fd(static_cast<int>(fd));
@@ -90,6 +91,14 @@ Result<> setMount(const Fd& mount, const MountFlags& flags, int userNamespace) {
 Result<> attachMount(const Fd& mount, const char* at) {
   if (::syscall(SYS_move_mount, mount.get(), "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH) != 0) {
     return failSys(std::string("move_mount to ") + at, errno);
+  }
+  return {};
+}
+
+Result<> attachMount(const Fd& mount, const Fd& at) {
+  if (::syscall(SYS_move_mount, mount.get(), "", at.get(), "",
+                MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) {
+    return failSys("move_mount", errno);
   }
   return {};
 }

@@ -20,13 +20,16 @@ struct MountFlags {
   bool noExec = false;
 };
 
-// A private copy of the tree at `path`, attached nowhere.
+// A private copy of the tree at `path`, attached nowhere; with an empty path, of what `dir` stands
+// for.
 enum class Submounts { kLeaveOut, kInclude };
 Result<Fd> cloneMount(int dir, const char* path, Submounts submounts = Submounts::kLeaveOut);
 // Changes a detached mount: what it forbids and, if `userNamespace` is valid, whose ids its files
 // are shown with.
 Result<> setMount(const Fd& mount, const MountFlags& flags, int userNamespace = -1);
 Result<> attachMount(const Fd& mount, const char* at);
+// To what a descriptor (O_PATH will do) stands for.
+Result<> attachMount(const Fd& mount, const Fd& at);
 // Moves what is mounted at one path to another.
 Result<> moveMount(const char* from, const char* to);
 

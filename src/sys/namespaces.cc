@@ -53,8 +53,8 @@ Result<> unshare(int namespaces) {
   return {};
 }
 
-Result<> enter(const Fd& space) {
-  if (::setns(space.get(), 0) != 0) return failSys("setns", errno);
+Result<> enter(const Fd& space, int kind) {
+  if (::setns(space.get(), kind) != 0) return failSys("setns", errno);
   return {};
 }
 

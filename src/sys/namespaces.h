@@ -20,7 +20,7 @@ Result<Fd> newUserNamespace(const char* procFolder, uint32_t first, uint32_t cou
 
 // unshare(2). For single-threaded processes alone.
 Result<> unshare(int namespaces);
-// setns(2) with a descriptor of a namespace.
-Result<> enter(const Fd& space);
+// setns(2) with a descriptor of a namespace, which must be of that kind (CLONE_NEW*; 0: any).
+Result<> enter(const Fd& space, int kind = 0);
 
 }  // namespace cay::sys

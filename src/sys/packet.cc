@@ -12,6 +12,8 @@
 namespace cay::sys {
 namespace {
 
+constexpr size_t kControlBytes = CMSG_SPACE(kMaxPacketFds * sizeof(int));
+
 Result<sockaddr_un> addressAt(int directory, std::string_view name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -29,20 +31,21 @@ Result<Fd> packetSocket() {
 
 }  // namespace
 
-Result<> sendPacket(int socket, std::string_view data, int fd) {
+Result<> sendPacket(int socket, std::string_view data, std::span<const int> fds) {
+  if (fds.size() > kMaxPacketFds) return failSys("sendmsg", EINVAL);
   iovec part{const_cast<char*>(data.data()), data.size()};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (fd >= 0) {
+  alignas(cmsghdr) char control[kControlBytes] = {};
+  if (!fds.empty()) {
     message.msg_control = control;
-    message.msg_controllen = sizeof control;
+    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
   }
   ssize_t sent;
   do {
@@ -52,10 +55,14 @@ Result<> sendPacket(int socket, std::string_view data, int fd) {
   return {};
 }
 
+Result<> sendPacket(int socket, std::string_view data, int fd) {
+  return sendPacket(socket, data, std::span<const int>(&fd, fd >= 0 ? 1 : 0));
+}
+
 Result<Packet> receivePacket(int socket) {
   static thread_local char buffer[kMaxPacketBytes + 4096];
   iovec part{buffer, sizeof buffer};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[kControlBytes] = {};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -68,12 +75,14 @@ Result<Packet> receivePacket(int socket) {
   if (got < 0) return failSys("recvmsg", errno);
   Packet packet;
   packet.data.assign(buffer, static_cast<size_t>(got));
-  // There is room for one descriptor, so no second header follows.
+  // All descriptors of a message come under one header.
   if (const cmsghdr* header = CMSG_FIRSTHDR(&message);
       header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    packet.fd = Fd(fd);
+    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, reinterpret_cast<const char*>(header) + at, sizeof fd);
+      packet.fds.emplace_back(fd);
+    }
   }
   if ((message.msg_flags & MSG_TRUNC) != 0) return failSys("recvmsg", EMSGSIZE);
   return packet;

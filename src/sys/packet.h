@@ -1,23 +1,32 @@
-// Whole messages over a Unix seqpacket socket, with at most one descriptor riding along.
+// Whole messages over a Unix seqpacket socket, with a few descriptors riding along.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/fd.h"
 
 namespace cay::sys {
 
+inline constexpr size_t kMaxPacketFds = 4;
+
 struct Packet {
-  std::string data;  // empty: the other side has closed
-  Fd fd;
+  std::string data;     // empty: the other side has closed
+  std::vector<Fd> fds;  // fewer than were sent, if there is no room for more in this process
+
+  // That one; not valid if it did not come.
+  Fd take(size_t number = 0) { return number < fds.size() ? std::move(fds[number]) : Fd(); }
 };
 
 // The largest message that is always sent in one piece with default socket buffers.
 inline constexpr size_t kMaxPacketBytes = 64 * 1024;
 
-// Never blocks: EAGAIN becomes kExhausted. `fd` < 0: none.
+// Never blocks: EAGAIN becomes kExhausted. At most kMaxPacketFds descriptors.
+Result<> sendPacket(int socket, std::string_view data, std::span<const int> fds);
+// `fd` < 0: none.
 Result<> sendPacket(int socket, std::string_view data, int fd = -1);
 // Never blocks: nullopt-like kExhausted (errno EAGAIN) when there is no message now.
 Result<Packet> receivePacket(int socket);
