@@ -36,7 +36,7 @@ Result<JobNetwork> networkIn(Result<sys::Packet> packet, uint32_t epoch) {
   out.id = {.epoch = epoch, .number = in.get<uint32_t>()};
   out.address = in.text();
   out.group = in.text();
-  out.space = std::move(packet->fd);
+  out.space = packet->take();
   if (!in.ok() || kind != NetAnswer::kNetwork || !out.space.valid()) {
     return fail(Code::kInternal, "cay-net does not make sense");
   }
