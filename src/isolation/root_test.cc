@@ -56,13 +56,13 @@ class RootTest : public ::testing::Test {
 
   Result<int> enter(const std::function<int()>& look) {
     CAY_ASSIGN(Stage stage, Stage::enter(plan_.mode, temp_.path() / "sandboxes"));
-    LayerPlaces places(1);
+    Placed placed{.lowers = {{}}, .binds = {}};
     for (const std::string& lower : plan_.root[0].lowers) {
-      CAY_ASSIGN(places[0].emplace_back(), stage.layer(lower));
+      CAY_ASSIGN(placed.lowers[0].emplace_back(), stage.layer(lower));
     }
     CAY_ASSIGN(const pid_t keeper, sys::forkInto(namespacesFor(plan_)));
     if (keeper == 0) {
-      const auto root = enterOwnRoot({plan_, places, Fd()});
+      const auto root = enterOwnRoot({plan_, placed, Fd()});
       if (!root) std::cerr << root.error().message << "\n";
       ::_exit(root ? look() : 99);
     }
@@ -76,7 +76,11 @@ class RootTest : public ::testing::Test {
   }
 
   cay::testing::TempDir temp_;
-  Plan plan_{.id = "s", .firstUid = 3'000'000, .root = {{.at = "/", .lowers = {}}}, .limits = {}};
+  Plan plan_{.id = "s",
+             .firstUid = 3'000'000,
+             .root = {{.at = "/", .lowers = {}}},
+             .limits = {},
+             .binds = {}};
 };
 
 TEST_F(RootTest, MayHaveAHundredLayers) {
