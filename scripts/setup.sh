@@ -16,7 +16,7 @@ build_packages=(
 )
 test_packages=(
   clang-tidy-19 clang-format-19 libclang-rt-19-dev shellcheck
-  python3-venv ca-certificates bubblewrap busybox-static wrk skopeo docker-registry zstd
+  python3-venv ca-certificates bubblewrap busybox-static wrk skopeo docker-registry zstd libnss-myhostname
 )
 # For a small cay-host; it can be built without.
 runtime_packages=(musl-dev libclang-rt-19-dev xz-utils)

@@ -1,8 +1,8 @@
 """The part of the Jobs API that sandboxes of huggingface_hub need, on loopback.
 
 A job that is a sandbox or the host of a pool is not downloaded and run: it becomes a cay-host with the job's
-variables and secrets. Its exposed URL leads through a forwarder that counts connections and, for the host of
-a pool, ends TLS, without which newer clients send it no credentials.
+variables and secrets. Its exposed URL leads through a forwarder that, for the host of a pool, ends TLS,
+without which newer clients send it no credentials.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def make_certificate(folder: Path) -> Path:
 
 
 class Forwarder:
-    """Copies TCP connections to a port and counts them. With a certificate it ends TLS."""
+    """Copies TCP connections to a port. With a certificate it ends TLS."""
 
     def __init__(self, target: tuple[str, int], certificate: Path | None = None) -> None:
         self.target = target
@@ -40,7 +40,6 @@ class Forwarder:
         if certificate is not None:
             self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.tls.load_cert_chain(certificate)
-        self.connections = 0
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -52,7 +51,6 @@ class Forwarder:
         while True:
             try:
                 client, _ = self._listener.accept()
-                self.connections += 1
                 server = socket.create_connection(self.target)
             except OSError:
                 return
@@ -146,8 +144,6 @@ class FakeHub:
                 job["info"]["status"]["stage"] = "CANCELED"
                 job["host"].stop()
             return 200, job["info"]
-        if parts[0] == "connections" and parts[1] in self.jobs:
-            return 200, {"connections": self.jobs[parts[1]]["forwarder"].connections}
         return 404, {"error": f"no such thing here: {method} {path}"}
 
     def listing(self, query: dict) -> list:
