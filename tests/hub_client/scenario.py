@@ -355,8 +355,8 @@ def case_proxy_events(c):
 def case_proxy_websocket(c):
     from websockets.sync.client import connect
     url = c.url(c.port_of("websocket"), "/ws", "wss://", "ws://")
-    with connect(url, additional_headers=c.sandbox.proxy_headers, max_size=None, proxy=None,
-                 open_timeout=60) as connection:
+    with connect(url, additional_headers=c.sandbox.proxy_headers, max_size=None,
+                 proxy=True if "HTTPS_PROXY" in os.environ else None, open_timeout=60) as connection:
         for message in ("hello", b"\x00\xff", "ä" * 100_000, content(2 * MIB)):
             connection.send(message)
             assert connection.recv(timeout=20) == message
