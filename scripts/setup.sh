@@ -2,8 +2,8 @@
 # Installs the Debian packages that are missing, and makes the runtime that cay-host is linked with
 # (static_runtime.sh). Does nothing, and asks nothing of the network, when all is there.
 #
-#   scripts/setup.sh build   what it takes to build and run cay-host
-#   scripts/setup.sh test    the same, and what the tests need
+#   scripts/setup.sh run    what it takes to build and run Cay
+#   scripts/setup.sh test   the same, and what the tests need
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -12,19 +12,23 @@ build_packages=(
   clang-19 lld-19 llvm-19 libstdc++-12-dev
   libboost1.81-dev libgtest-dev libgmock-dev libbenchmark-dev libssl-dev libsqlite3-dev
   cmake ninja-build ccache curl python3 git
-  nftables slirp4netns
 )
+# What a hub uses: networks of jobs, images of registries.
+run_packages=(nftables slirp4netns skopeo zstd)
 test_packages=(
   clang-tidy-19 clang-format-19 libclang-rt-19-dev shellcheck
-  python3-venv ca-certificates bubblewrap busybox-static wrk skopeo docker-registry zstd libnss-myhostname
+  python3-venv ca-certificates bubblewrap busybox-static wrk docker-registry
 )
 # For a small cay-host; it can be built without.
 runtime_packages=(musl-dev libclang-rt-19-dev xz-utils)
 
+# So that names below localhost resolve; without it, clients go through the hub's proxy.
+name_packages=(libnss-myhostname)
+
 case ${1:-} in
-  build) wanted=("${build_packages[@]}") ;;
-  test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
-  *) die "usage: scripts/setup.sh build|test" ;;
+  run) wanted=("${build_packages[@]}" "${run_packages[@]}") ;;
+  test) wanted=("${build_packages[@]}" "${run_packages[@]}" "${test_packages[@]}") ;;
+  *) die "usage: scripts/setup.sh run|test" ;;
 esac
 
 # install PACKAGE...: those that are missing. False when that cannot be done.
@@ -56,6 +60,9 @@ install() {
 }
 
 install "${wanted[@]}" || exit 1
+if ! getent ahosts x--1.cay.localhost >/dev/null && ! install "${name_packages[@]}"; then
+  announce "setup: without libnss-myhostname, names below localhost do not resolve; 'cay env' names a proxy instead"
+fi
 if ! install "${runtime_packages[@]}" || ! "$CAY_ROOT/scripts/static_runtime.sh"; then
   announce "setup: without musl and a C++ library for it, cay-host is linked with glibc and becomes larger"
 fi

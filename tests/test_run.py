@@ -5,10 +5,8 @@ import os
 import re
 import signal
 import socket
-import stat
 import subprocess
 import sys
-import urllib.request
 
 import pytest
 
@@ -19,55 +17,64 @@ built_here = pytest.mark.skipif(BINARY != ROOT / "build" / "bin" / "cay-host", r
 pytestmark = pytest.mark.xdist_group("run")
 
 
+def run_once(state, *flags):
+    return subprocess.run([ROOT / "run", "--once", "--state", state, *flags], capture_output=True, text=True, timeout=180,
+                          check=False)
+
+
 @built_here
-def test_once():
-    done = subprocess.run([ROOT / "run", "--once"], capture_output=True, text=True, timeout=120, check=False)
+def test_once(tmp_path):
+    done = run_once(tmp_path / "state", "--port", "0", "--tls-port", "0")
     assert done.returncode == 0, done.stderr
-    assert "hello from Linux" in done.stdout
-    assert '"cause":"exited"' in done.stdout
+    assert "hello from Linux" in done.stdout and "as root on" in done.stdout
+    again = run_once(tmp_path / "state", "--port", "0", "--tls-port", "0")
+    assert again.returncode == 0 and "hello from Linux" in again.stdout, again.stderr
 
 
 @built_here
-def test_port_that_is_taken_is_replaced():
-    taken = socket.socket()
-    try:
-        taken.bind(("127.0.0.1", 49983))
-        taken.listen()
-    except OSError:
-        pass  # somebody else has it, which is as good
-    done = subprocess.run([ROOT / "run", "--once"], capture_output=True, text=True, timeout=120, check=False)
-    taken.close()
-    assert done.returncode == 0 and "49983 is taken" in done.stderr
-    assert "127.0.0.1:49983" not in done.stdout
+def test_ports_that_are_taken_are_replaced(tmp_path):
+    taken = []
+    for port in (7340, 7343):
+        one = socket.socket()
+        try:
+            one.bind(("127.0.0.1", port))
+            one.listen()
+        except OSError:
+            pass  # somebody else has it, which is as good
+        taken.append(one)
+    done = run_once(tmp_path / "state")
+    for one in taken:
+        one.close()
+    assert done.returncode == 0, done.stderr
+    assert "7340 is taken" in done.stderr and "7343 is taken" in done.stderr
+    assert "127.0.0.1:7340" not in done.stdout
 
 
 @built_here
-def test_stays_until_interrupted(tmp_path):
-    """Uses what it prints, then Ctrl-C: nothing is left, not even the token."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen([ROOT / "run", "--port", str(port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, env={**os.environ, "TMPDIR": str(tmp_path)}, start_new_session=True)
+def test_what_it_prints_works_when_pasted(tmp_path):
+    """Then Ctrl-C: nothing runs any more."""
+    process = subprocess.Popen([ROOT / "run", "--state", tmp_path / "state", "--port", "0", "--tls-port", "0"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "TMPDIR": str(tmp_path)}, start_new_session=True)
     try:
         text = ""
         while "Ctrl-C" not in text:
             line = process.stdout.readline()
             assert line, process.stderr.read()
             text += line
-        token_file = re.search(r"The token is in (\S+)", text)[1]
-        assert stat.S_IMODE(os.stat(token_file).st_mode) == 0o600
-        with open(token_file) as f:
-            token = f.read()
-        assert re.fullmatch(r"[0-9a-f]{64}", token) and token not in text
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/exec", data=b'{"cmd":"echo used"}',
-                                         headers={"X-Sandbox-Token": token})
-        assert b"used" in urllib.request.urlopen(request, timeout=20).read()
+        pasted = re.search(r"^eval .*?^PYTHON$", text, re.MULTILINE | re.DOTALL)[0]
+        path = f"{ROOT}/.venvs/hub-2.4.0/bin:/usr/sbin:/usr/bin:/bin"
+        done = subprocess.run(["bash", "-c", pasted], env={"PATH": path, "HOME": str(tmp_path)}, capture_output=True,
+                              text=True, timeout=60, check=False)
+        assert "written from outside" in done.stdout and "Python 3" in done.stdout, done.stderr
+        token = (tmp_path / "state" / "tokens" / "user").read_text().strip()
+        assert token not in text
+        port = int(re.search(r"Jobs API on http://127.0.0.1:(\d+)", text)[1])
     finally:
         process.send_signal(signal.SIGINT)
-        status = process.wait(20)
+        status = process.wait(30)
     assert status == 0
-    assert os.listdir(tmp_path) == []
+    assert not list(tmp_path.glob("cay-run.*"))
     with pytest.raises(OSError):
         socket.create_connection(("127.0.0.1", port), timeout=2).close()
 
@@ -75,7 +82,7 @@ def test_stays_until_interrupted(tmp_path):
 def test_run_help_and_mistakes():
     done = subprocess.run([ROOT / "run", "--help"], capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 0 and "--once" in done.stdout
-    for arguments in (["--port"], ["--port", "x"], ["--nonsense"]):
+    for arguments in (["--port"], ["--port", "x"], ["--tls-port", "x"], ["--state"], ["--nonsense"]):
         done = subprocess.run([ROOT / "run", *arguments], capture_output=True, text=True, timeout=20, check=False)
         assert done.returncode == 2 and done.stderr
 
