@@ -78,7 +78,10 @@ Result<> printEnv(const EnvOptions& options) {
     (void)std::fprintf(stderr, "cay env: no hub runs in %s now: start it with  cay serve\n",
                        paths.state.c_str());
   }
-  ClientFacts facts{.api = info.api, .domain = info.domain, .hasProxy = hasProxy()};
+  ClientFacts facts;
+  facts.api = info.api;
+  facts.domain = info.domain;
+  facts.hasProxy = hasProxy();
   // The lower case wins in most clients.
   facts.noProxy = variable("no_proxy");
   if (facts.noProxy.empty()) facts.noProxy = variable("NO_PROXY");

@@ -240,6 +240,7 @@ void addNames(const Verb& verb, const char* help) {
 
 void addImageVerb(CLI::App& cay, Action& action) {
   CLI::App* const image = cay.add_subcommand("image", "bring, name and remove the roots of jobs");
+  image->require_subcommand(0, 1);
 
   const Verb pulled = addOne(*image, action, "pull", "fetch images from their registries", pull);
   addNames(pulled, "as docker has them: python:3.12, registry/repository@sha256:…");

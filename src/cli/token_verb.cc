@@ -172,6 +172,7 @@ CLI::App* addOne(CLI::App& token, Action& action, const char* name, const char* 
 
 void addTokenVerb(CLI::App& cay, Action& action) {
   CLI::App* const token = cay.add_subcommand("token", "say who may use the hub");
+  token->require_subcommand(0, 1);
   addCreate(*token, action);
   const auto options = std::make_shared<ListOptions>();
   CLI::App* const verb = token->add_subcommand("list", "list the tokens that there are and were");

@@ -100,6 +100,7 @@ void addOne(CLI::App& trust, Action& action, const char* name, const char* help,
 void addTrustVerb(CLI::App& cay, Action& action) {
   CLI::App* const trust =
       cay.add_subcommand("trust", "let the whole system trust the hub's CA, or no longer");
+  trust->require_subcommand(0, 1);
   addOne(*trust, action, "install", "put the CA into the system's store (root)", install);
   addOne(*trust, action, "remove", "take it out again (root)", remove);
 }

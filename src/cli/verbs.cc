@@ -86,6 +86,7 @@ int runCay(std::vector<std::string> arguments) {
   CLI::App app("cay: your own Jobs cloud, on this machine", "cay");
   app.set_help_flag("--help,-h", "this text");
   app.set_version_flag("--version", "cay " CAY_VERSION, "the version");
+  app.require_subcommand(0, 1);
   Action action;
   int exitCode = 0;
   addServeVerb(app, action, exitCode);

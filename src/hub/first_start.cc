@@ -72,7 +72,8 @@ Result<> makeFirstTokens(Database& database, const Paths& paths, const std::stri
   std::vector<MadeToken> tokens;
   for (const Role role : kRoles) {
     const std::string name(roleName(role));
-    tokens.push_back(makeToken({.name = name, .role = role, .principal = principal.id}, nowMs));
+    tokens.push_back(makeToken(
+        {.name = name, .role = role, .principal = principal.id, .namespaces = {}}, nowMs));
     CAY_TRY(folder.write(name, tokens.back().secret + "\n", 0600, PrivateFolder::Lasts::kForever));
   }
   return insertFirst(database, principal, tokens);

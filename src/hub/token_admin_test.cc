@@ -65,7 +65,6 @@ TEST_F(TokenAdminTest, BadNamesAreRefusedAndLeaveNothing) {
 }
 
 TEST_F(TokenAdminTest, NobodyKnownMeansNoHub) {
-  const Paths other{(temp_.path() / "other").string()};
   Database empty = openHubDatabase(paths_.state + "/empty.db").value();
   const auto made = createToken(empty, {.name = "n", .user = ""}, 1);
   ASSERT_FALSE(made);
