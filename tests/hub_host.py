@@ -185,15 +185,15 @@ class Hub:
             wait_until(lambda: not self.processes(), 5.0)
         except AssertionError:
             pass
-        names = [self.name(), *(p.read_text().strip() for p in self.state.glob("jobs/name"))]
+        names = [self.name(), *(p.read_text().strip() for p in self.state.glob("sandboxes/name"))]
         found = {
             "processes": [(p, _command(p)) for p in self.processes()],
             "mounts": [m for m in Path("/proc/self/mountinfo").read_text().splitlines() if str(self.place.top) in m],
             "groups": [str(g) for n in names if n for g in GROUPS.glob(f"**/*{n}*")] if GROUPS.exists() else [],
             "links": [n for u in uplinks if not _is_leased(u) and (n := f"cayup{u}") in os.listdir("/sys/class/net")],
             "tables": [t for u in uplinks if not _is_leased(u) and (t := f"cay_uplink{u}") in _tables()],
-            "folders": [str(p) for kind in ("sandboxes", "trash", "new") for p in self.state.glob(f"jobs/{kind}/*")
-                        if not (p / "ended.json").exists()],
+            "folders": [str(p) for place in ("sandboxes/sandboxes", "sandboxes/trash", "sandboxes/new", "images/new")
+                        for p in self.state.glob(f"{place}/*")],
         }
         return {kind: items for kind, items in found.items() if items}
 

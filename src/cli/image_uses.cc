@@ -14,7 +14,7 @@ constexpr size_t kMostRecordBytes = size_t{4} << 20;
 
 Result<std::set<std::string>> imagesOfJobs(const hub::Paths& paths) {
   std::set<std::string> digests;
-  const std::string folder = paths.jobs() + "/sandboxes";
+  const std::string folder = paths.sandboxes() + "/sandboxes";
   const auto jobs = sys::openAt(AT_FDCWD, folder.c_str(), O_RDONLY | O_DIRECTORY);
   if (!jobs && jobs.error().sys == ENOENT) return digests;
   if (!jobs) return std::unexpected(jobs.error());

@@ -18,8 +18,8 @@ using ::testing::IsEmpty;
 class ImageUsesTest : public ::testing::Test {
  protected:
   void job(const std::string& id, const std::string& record) {
-    std::filesystem::create_directories(temp_.path() / "jobs/sandboxes" / id);
-    (void)temp_.write("jobs/sandboxes/" + id + "/record.json", record);
+    std::filesystem::create_directories(temp_.path() / "sandboxes/sandboxes" / id);
+    (void)temp_.write("sandboxes/sandboxes/" + id + "/record.json", record);
   }
 
   cay::testing::TempDir temp_;
@@ -36,7 +36,7 @@ TEST_F(ImageUsesTest, AreInTheRecordsOfJobs) {
   job("abc", sandbox::recordText(record));
   record.imageVersion = "sha256:two";
   job("def", sandbox::recordText(record));
-  std::filesystem::create_directories(temp_.path() / "jobs/sandboxes/going");
+  std::filesystem::create_directories(temp_.path() / "sandboxes/sandboxes/going");
   const auto uses = imagesOfJobs(paths_);
   ASSERT_TRUE(uses) << uses.error().message;
   EXPECT_THAT(*uses, ElementsAre("sha256:one", "sha256:two"));

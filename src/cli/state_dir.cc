@@ -53,9 +53,10 @@ Result<hub::Paths> statePaths(const std::string& given, bool isRoot, const Varia
     return fail(Code::kInvalid, "neither HOME nor XDG_STATE_HOME is set: give a folder (--state)");
   }
   std::error_code error;
-  const fs::path absolute = fs::absolute(path, error);
-  if (error) return failSys("the current folder", error.value());
-  std::string text = absolute.lexically_normal().string();
+  fs::path plain = fs::absolute(path, error);
+  if (!error) plain = fs::weakly_canonical(plain, error);
+  if (error) return failSys("the state folder " + quoted(path), error.value());
+  std::string text = plain.string();
   while (text.size() > 1 && text.ends_with('/')) text.pop_back();
   if (text == "/") return fail(Code::kInvalid, "the state cannot be '/'");
   return hub::Paths{std::move(text)};

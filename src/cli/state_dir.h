@@ -13,7 +13,8 @@ namespace cay::cli {
 using Variables = std::function<std::string(const char* name)>;
 std::string variable(const char* name);
 
-// The folder as it was given, or the default of the user; absolute. kInvalid if neither tells.
+// The folder as it was given, or the default of the user; absolute and without
+// links. kInvalid if neither tells.
 Result<hub::Paths> statePaths(const std::string& given, bool isRoot, const Variables& variables);
 
 // Makes it if it is missing. kConflict if it belongs to somebody else.

@@ -1,12 +1,14 @@
 // Where things are in the state folder of a hub, which only its owner can look into.
 //
-//   lock, name            held by the hub that uses it; a name for what lives outside
-//   (sandbox/paths.h) run.json              where the hub can be reached (run_file.h) hub.db what
-//   must survive (schema.h) flavors.json          what jobs can ask for, if the operator wants it
-//   otherwise (engine/flavors.h) tokens/<role>         the first tokens (first_start.h) ca/ the
-//   private CA (ca.h) images/               what was pulled and imported (layers/image_index.h)
-//   jobs/                 of the engine (sandbox/pool_folder.h)
-//   volumes/              what jobs can mount
+//   lock, name         held by its hub; a name for what lives outside (sandbox/paths.h)
+//   run.json           where the hub can be reached (run_file.h)
+//   hub.db             what must survive (schema.h)
+//   flavors.json       what jobs can ask for, if the operator says (engine/flavors.h)
+//   tokens/<role>      the first tokens (first_start.h)
+//   ca/                the private CA (ca.h)
+//   images/            what was pulled and imported (layers/image_index.h)
+//   jobs/, sandboxes/  what the engine keeps of jobs; their walls (sandbox/pool_folder.h)
+//   volumes/           what jobs can mount
 #pragma once
 
 #include <string>
@@ -15,7 +17,7 @@
 namespace cay::hub {
 
 struct Paths {
-  std::string state;  // absolute
+  std::string state;  // absolute, without links
 
   [[nodiscard]] std::string database() const { return state + "/hub.db"; }
   [[nodiscard]] std::string flavors() const { return state + "/flavors.json"; }
@@ -26,6 +28,7 @@ struct Paths {
   [[nodiscard]] std::string ca() const { return state + "/ca"; }
   [[nodiscard]] std::string images() const { return state + "/images"; }
   [[nodiscard]] std::string jobs() const { return state + "/jobs"; }
+  [[nodiscard]] std::string sandboxes() const { return state + "/sandboxes"; }
   [[nodiscard]] std::string volumes() const { return state + "/volumes"; }
 };
 

@@ -132,8 +132,8 @@ def test_what_jobs_use_stays(images, root):
     """Also when no hub runs: jobs outlive it."""
     images.must("import", "mine:1", root)
     images.must("rm", "mine:1")
-    (images.state / "jobs/sandboxes/abc").mkdir(parents=True)
-    (images.state / "jobs/sandboxes/abc/record.json").write_text("{}")
+    (images.state / "sandboxes/sandboxes/abc").mkdir(parents=True)
+    (images.state / "sandboxes/sandboxes/abc/record.json").write_text("{}")
     done = images("prune")
     assert done.returncode == 6 and "nothing was removed" in done.stderr
     assert images.layers() == 1
