@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-ROOMS = ["base", "sys", "net", "isolation", "layers", "sandbox", "files", "host", "engine", "hub"]
+ROOMS = ["base", "sys", "net", "isolation", "layers", "sandbox", "files", "host", "engine", "hub", "cli"]
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 MAX_BEAST_FILES = 3

@@ -10,14 +10,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 build_packages=(
   clang-19 lld-19 llvm-19 libstdc++-12-dev
-  libboost1.81-dev libgtest-dev libgmock-dev libbenchmark-dev libssl-dev libsqlite3-dev
+  libboost1.81-dev libgtest-dev libgmock-dev libbenchmark-dev libssl-dev libsqlite3-dev libcli11-dev
   cmake ninja-build ccache curl python3 git
 )
 # What a hub uses: networks of jobs, images of registries.
 run_packages=(nftables slirp4netns skopeo zstd)
 test_packages=(
   clang-tidy-19 clang-format-19 libclang-rt-19-dev shellcheck
-  python3-venv ca-certificates bubblewrap busybox-static wrk docker-registry
+  python3-venv ca-certificates bubblewrap busybox-static wrk docker-registry fish runc
 )
 # For a small cay-host; it can be built without.
 runtime_packages=(musl-dev libclang-rt-19-dev xz-utils)

@@ -1,0 +1,36 @@
+"""Hubs for tests: one for the tests of a module that need nothing special, and a maker of others."""
+
+import pytest
+
+from hub_host import Hub
+
+
+@pytest.fixture(scope="module")
+def hub():
+    running = Hub()
+    try:
+        running.start()
+        yield running
+        running.stop()
+    finally:
+        running.destroy()
+
+
+@pytest.fixture
+def start_hub():
+    """start_hub(flags=…, …): a hub of this test's own, stopped and checked at its end.
+    start_hub(after=hub, …): another one with the state of one that has ended."""
+    made = []
+
+    def start_one(*, after=None, **options):
+        made.append(after.again(**options) if after else Hub(**options))
+        return made[-1].start()
+
+    try:
+        yield start_one
+        for one in made:
+            if one.process is not None and one.process.poll() is None:
+                one.stop()
+    finally:
+        for one in reversed(made):
+            one.destroy()

@@ -1,0 +1,272 @@
+"""A running `cay serve` for tests: starts it, gives clients what they need, and holds it to a clean end."""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+from host import BINARY, ROOT, all_pids, is_running, wait_until
+
+CAY = Path(os.environ.get("CAY_BIN", BINARY.parent / "cay"))
+LEASES = Path("/run/cay/uplinks")
+GROUPS = Path("/sys/fs/cgroup")
+# What would lead a client or `cay` elsewhere.
+FOREIGN = ("HF_", "CAY_", "XDG_STATE_HOME")
+PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """The environment of the tests without what is about another hub or a proxy."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN) and k.upper() not in PROXIES}
+    return {**kept, **more}
+
+
+def run_cay(*arguments, binary: Path = CAY, timeout: float = 60, env=None, **options) -> subprocess.CompletedProcess:
+    """Runs a verb to its end, off a terminal; never raises for its exit status."""
+    return subprocess.run([str(binary), *map(str, arguments)], env=clean_environment() if env is None else env,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False,
+                          **options)
+
+
+class HubPlace:
+    """Programs and state of one hub. The programs are copies, so that whatever runs them, also a keeper with a
+    scrubbed environment, is known by its inode."""
+
+    def __init__(self) -> None:
+        self.top = Path(tempfile.mkdtemp(prefix="cay-hub-"))
+        self.top.chmod(0o711)
+        self.state = self.top / "state"
+        self.cay, self.cay_host = self.top / "cay", self.top / "cay-host"
+        for source, copy in ((CAY, self.cay), (BINARY, self.cay_host)):
+            shutil.copy(source, copy)
+            copy.chmod(0o755)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.top, ignore_errors=True)
+
+
+class Hub:
+    """One `cay serve` on free ports. A second one may take over the place of one that has ended."""
+
+    start_timeout = 60.0  # the image `host` is prepared at the first start
+
+    def __init__(self, place: HubPlace | None = None, *, flags=(), env=None, wrapper=(), end_jobs: bool = True) -> None:
+        self.owns_place = place is None
+        self.place = place or HubPlace()
+        self.flags = [*(["--end-jobs"] if end_jobs else []), *flags]
+        self.wrapper = list(wrapper)
+        self.env = clean_environment(**(env or {}))
+        self.lines: list[str] = []
+        self.ready: dict = {}
+        self.process: subprocess.Popen | None = None
+        self._told = threading.Event()
+
+    @property
+    def state(self) -> Path:
+        return self.place.state
+
+    # ---- life
+
+    def start(self) -> "Hub":
+        self._told.clear()
+        self.ready = {}
+        command = [*self.wrapper, str(self.place.cay), "serve", "--state", str(self.state), "--port", "0",
+                   "--tls-port", "0", *self.flags]
+        self.process = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        threading.Thread(target=self._read_log, args=(self.process.stderr,), daemon=True).start()
+        threading.Thread(target=self._read_ready, args=(self.process.stdout,), daemon=True).start()
+        if not self._told.wait(self.start_timeout) or not self.ready:
+            self.process.kill()
+            self.process.wait(10)
+            raise AssertionError("cay serve did not say that it is ready; its log:\n" + self.log)
+        return self
+
+    def _read_log(self, stream) -> None:
+        for line in stream:
+            self.lines.append(line.rstrip("\n"))
+
+    def _read_ready(self, stream) -> None:
+        line = stream.readline()
+        if line:
+            self.ready = json.loads(line)
+        self._told.set()
+        self.lines += [rest.rstrip("\n") for rest in stream]
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def log(self) -> str:
+        return "\n".join(self.lines)
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """SIGTERM; demands exit status 0 and, if jobs end with it, that nothing of this hub is left."""
+        assert self.process is not None
+        uplinks = self.uplinks()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.destroy()
+            raise AssertionError(f"cay serve did not end within {timeout} s of SIGTERM\n{self.log}") from None
+        assert status == 0, f"cay serve ended with {status}\n{self.log}"
+        if "--end-jobs" in self.flags:
+            left = self.leftovers(uplinks)
+            assert not left, f"left over after the end of cay serve: {left}\n{self.log}"
+
+    def kill9(self) -> None:
+        """SIGKILL of the hub alone, as in a crash."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(10)
+
+    def again(self, **options) -> "Hub":
+        """Another hub for the same state, not started yet."""
+        return Hub(self.place, **options)
+
+    def destroy(self) -> None:
+        """Ends whatever is left of this hub, for the end of a test that may have failed."""
+        for pid in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if self.process is not None:
+            self.process.wait(10)
+        if self.owns_place:
+            self.place.remove()
+
+    # ---- what it leaves in the machine
+
+    def processes(self) -> list[int]:
+        """All that run one of its two programs, cay-net and keepers too."""
+        programs = [os.stat(self.place.cay), os.stat(self.place.cay_host)]
+        found = []
+        for pid in all_pids():
+            try:
+                own = os.stat(f"/proc/{pid}/exe")
+            except OSError:
+                continue
+            if is_running(pid) and any(os.path.samestat(own, program) for program in programs):
+                found.append(pid)
+        return found
+
+    def uplinks(self) -> list[int]:
+        """The numbers of its links to the machine's network."""
+        numbers = set()
+        for pid in self.processes():
+            try:
+                names = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+            except OSError:
+                continue
+            numbers.update(int(m[1]) for name in names if (m := re.fullmatch(rf"{LEASES}/uplink\.(\d+)", name)))
+        return sorted(numbers)
+
+    def name(self) -> str:
+        """Of what lives outside its folder, such as control groups."""
+        return (self.state / "name").read_text().strip()
+
+    def leftovers(self, uplinks: list[int]) -> dict[str, list]:
+        """By kind; only those of which there are some. `uplinks`: those that it had."""
+        try:
+            wait_until(lambda: not self.processes(), 5.0)
+        except AssertionError:
+            pass
+        names = [self.name(), *(p.read_text().strip() for p in self.state.glob("sandboxes/name"))]
+        found = {
+            "processes": [(p, _command(p)) for p in self.processes()],
+            "mounts": [m for m in Path("/proc/self/mountinfo").read_text().splitlines() if str(self.place.top) in m],
+            "groups": [str(g) for n in names if n for g in GROUPS.glob(f"**/*{n}*")] if GROUPS.exists() else [],
+            "links": [n for u in uplinks if not _is_leased(u) and (n := f"cayup{u}") in os.listdir("/sys/class/net")],
+            "tables": [t for u in uplinks if not _is_leased(u) and (t := f"cay_uplink{u}") in _tables()],
+            "folders": [str(p) for place in ("sandboxes/sandboxes", "sandboxes/trash", "sandboxes/new", "images/new")
+                        for p in self.state.glob(f"{place}/*")],
+        }
+        return {kind: items for kind, items in found.items() if items}
+
+    # ---- use
+
+    @property
+    def api(self) -> str:
+        return self.ready["api"]
+
+    @property
+    def tls_port(self) -> int:
+        return self.ready["tls_port"]
+
+    @property
+    def domain(self) -> str:
+        return self.ready["domain"]
+
+    def token(self, role: str = "user") -> str:
+        return (self.state / "tokens" / role).read_text().strip()
+
+    def cay(self, *arguments, **options) -> subprocess.CompletedProcess:
+        """A verb about this hub."""
+        return run_cay(*arguments, "--state", self.state, binary=self.place.cay, **options)
+
+    def client_env(self, *flags: str) -> dict[str, str]:
+        """What `cay env` says, on top of a clean environment."""
+        done = self.cay("env", "--shell", "json", *flags)
+        assert done.returncode == 0, done.stderr
+        said = json.loads(done.stdout)
+        env = {k: v for k, v in clean_environment().items() if k not in said}
+        return {**env, **{k: v for k, v in said.items() if v is not None}}
+
+    def request(self, method: str, path: str, *, token: str | None = "user", body=None, headers=None,
+                timeout: float = 30):
+        """One request to the API; gives status, fields and body. `token`: a role, or a token itself."""
+        fields = dict(headers or {})
+        if token is not None:
+            secret = self.token(token) if token in ("admin", "user", "proxy") else token
+            fields["Authorization"] = f"Bearer {secret}"
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+            fields.setdefault("Content-Type", "application/json")
+        connection = http.client.HTTPConnection("127.0.0.1", int(self.api.rsplit(":", 1)[1]), timeout=timeout)
+        try:
+            connection.request(method, path, body=body, headers=fields)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            connection.close()
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return "?"
+
+
+def _is_leased(uplink: int) -> bool:
+    """Whether somebody, another hub by now, has the uplink of that number."""
+    try:
+        with open(LEASES / f"uplink.{uplink}", "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _tables() -> str:
+    nft = shutil.which("nft") or "/usr/sbin/nft"
+    return subprocess.run([nft, "list", "tables"], capture_output=True, text=True, check=False).stdout
+
+
+__all__ = ["CAY", "ROOT", "Hub", "HubPlace", "clean_environment", "run_cay"]
