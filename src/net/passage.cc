@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "net/http_client.h"
+#include "net/relay.h"
 
 namespace cay::net {
 namespace {
@@ -82,6 +83,7 @@ class Passage {
     if (!head) co_return std::unexpected(std::move(head).error().wrap(onward_.server));
     const Framing framing = inner_->framing();
     head->fields = outerResponseFields(*head, framing);
+    if (onward_.amend) onward_.amend(*head);
     switched_ = head->status == 101;
     if (switched_) {
       if (!upgrade_) co_return fail(Code::kUnreachable, "the server switched protocols unasked");

@@ -1,6 +1,7 @@
 // What of a message may pass from one connection to another. Pure text rules, no I/O.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct Onward {
   std::string host;                   // where the request has no Host field that may pass
   std::vector<std::string> withheld;  // fields and trailers that are not for it
   Fields added;
+  // Changes the answer's head before the client sees it; none: as it is.
+  std::function<void(ResponseHead&)> amend = nullptr;
 };
 
 // True if the client wants another protocol on this connection and may have it.
