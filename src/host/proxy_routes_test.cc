@@ -18,6 +18,29 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+net::RequestHead request(std::string target) {
+  net::RequestHead head;
+  head.target = std::move(target);
+  return head;
+}
+
+TEST(ProxyTarget, KeepsPathAndQueryAsTheyCame) {
+  const auto target =
+      proxyTarget("/proxy/8080/a%2Fb/../c//", request("/v1/proxy/8080/a%2Fb/../c//?x=%20&y=?"));
+  ASSERT_TRUE(target);
+  EXPECT_EQ(target->port, 8080);
+  EXPECT_EQ(target->target, "/a%2Fb/../c//?x=%20&y=?");
+  EXPECT_EQ(proxyTarget("/proxy/1", request("/v1/proxy/1"))->target, "/");
+  EXPECT_EQ(proxyTarget("/proxy/65535", request("/v1/proxy/65535?"))->target, "/?");
+}
+
+TEST(ProxyTarget, RefusesWhatIsNoPort) {
+  for (const char* path : {"/proxy", "/proxy/", "/proxy/0/", "/proxy/65536/", "/proxy/-1/",
+                           "/proxy/80x/", "/proxy/%38080/", "/proxy/000080/", "/proxy//80"}) {
+    EXPECT_FALSE(proxyTarget(path, request(path))) << path;
+  }
+}
+
 // What the host's router does around a route.
 class ProxyOnly final : public net::Handler {
  public:

@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <cerrno>
 #include <csignal>
 #include <utility>
 
-#include "net/await.h"
 #include "net/connection.h"
-#include "net/event.h"
-#include "net/peer.h"
+#include "net/listener.h"
 #include "sys/socket.h"
 
 namespace cay::net {
@@ -23,11 +18,6 @@ using asio::ip::tcp;
 
 // Clients over the limit that are told so at the same time; more are just closed.
 constexpr size_t kMaxRefusals = 32;
-constexpr Millis kPauseWithoutDescriptors{100};
-// Connections accepted in a row before others get their turn.
-constexpr int kAcceptBurst = 64;
-
-using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
 
 Task<> serveConnection(std::shared_ptr<ServerCore> core, Stream stream, Peer peer) {
   Connection connection(std::move(core), std::move(stream), std::move(peer));
@@ -62,34 +52,6 @@ void admit(const std::shared_ptr<ServerCore>& core, Stream stream, Peer peer) {
   }
 }
 
-bool isOutOfResources(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
-
-Task<> acceptLoop(std::shared_ptr<ServerCore> core, std::shared_ptr<Acceptor> acceptor) {
-  const Executor executor = acceptor->get_executor();
-  const asio::generic::stream_protocol protocol(acceptor->local_endpoint().protocol().family(), 0);
-  for (int burst = 0; acceptor->is_open();) {
-    const int accepted = sys::accept(acceptor->native_handle());
-    if (accepted >= 0) {
-      Fd fd(accepted);
-      Socket socket(executor);
-      boost::system::error_code error;
-      socket.assign(protocol, accepted, error);
-      if (error) continue;  // the loop cannot watch more descriptors; this one is closed
-      (void)fd.release();
-      admit(core, Stream{std::move(socket), {}}, peerOf(accepted));
-      if (++burst % kAcceptBurst == 0) co_await asio::post(asio::use_awaitable_t<Executor>());
-    } else if (accepted == -EAGAIN) {
-      co_await acceptor->async_wait(Acceptor::wait_read, kAwait);
-    } else if (isOutOfResources(-accepted)) {
-      // The waiting connection keeps the listener readable, so waiting for that would spin.
-      co_await sleepFor(kPauseWithoutDescriptors);
-    }
-    // Anything else concerns a connection that is already gone.
-  }
-}
-
 Millis sweepInterval(const ServerLimits& limits) {
   const Millis shortest =
       std::min({limits.headTimeout, limits.idleTimeout, limits.bodyTimeout, limits.answerTimeout});
@@ -98,35 +60,28 @@ Millis sweepInterval(const ServerLimits& limits) {
 
 class AsioServer final : public Server {
  public:
-  AsioServer(std::shared_ptr<ServerCore> core, std::vector<std::shared_ptr<Acceptor>> acceptors)
-      : core_(std::move(core)), acceptors_(std::move(acceptors)) {
-    port_ = acceptors_.front()->local_endpoint().port();
-    for (const auto& acceptor : acceptors_) {
-      asio::co_spawn(acceptor->get_executor(), acceptLoop(core_, acceptor), asio::detached);
-    }
-  }
-  ~AsioServer() override { stop(); }
+  AsioServer(std::shared_ptr<ServerCore> core, std::unique_ptr<Listener> listener)
+      : core_(std::move(core)), listener_(std::move(listener)) {}
+  ~AsioServer() override { end(); }
   AsioServer(const AsioServer&) = delete;
   AsioServer& operator=(const AsioServer&) = delete;
 
-  [[nodiscard]] uint16_t port() const override { return port_; }
+  [[nodiscard]] uint16_t port() const override { return listener_->port(); }
   [[nodiscard]] size_t connections() const override { return core_->connections.size(); }
   void adopt(Stream stream, Peer peer) override {
     admit(core_, std::move(stream), std::move(peer));
   }
-  void stop() override {
+  void stop() override { end(); }
+
+ private:
+  void end() {
     core_->stopping = true;
-    for (const auto& acceptor : acceptors_) {
-      boost::system::error_code ignored;
-      acceptor->close(ignored);
-    }
+    listener_->stop();
     for (Connection* connection : core_->connections) connection->closeIfIdle();
   }
 
- private:
   std::shared_ptr<ServerCore> core_;
-  std::vector<std::shared_ptr<Acceptor>> acceptors_;
-  uint16_t port_ = 0;
+  std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace
@@ -135,33 +90,18 @@ Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io,
                                                const std::vector<tcp::endpoint>& at,
                                                Handler& handler, const ServerLimits& limits,
                                                WorkerPool* workers) {
-  if (at.empty()) return fail(Code::kInvalid, "there is no address to listen on");
   std::signal(SIGPIPE, SIG_IGN);
-  std::vector<std::shared_ptr<Acceptor>> acceptors;
-  for (tcp::endpoint endpoint : at) {
-    if (endpoint.port() == 0 && !acceptors.empty()) {
-      endpoint.port(acceptors.front()->local_endpoint().port());
-    }
-    auto listener = sys::listenTcp(endpoint.data(), static_cast<socklen_t>(endpoint.size()));
-    if (!listener) {
-      return std::unexpected(
-          std::move(listener).error().wrap("listen on " + endpoint.address().to_string() +
-                                           " port " + std::to_string(endpoint.port())));
-    }
-    auto acceptor = std::make_shared<Acceptor>(io.get_executor());
-    boost::system::error_code error;
-    acceptor->assign(endpoint.protocol(), listener->get(), error);
-    if (error) return failSys("watch the listening socket", error.value());
-    (void)listener->release();
-    acceptors.push_back(std::move(acceptor));
-  }
   auto core = std::make_shared<ServerCore>(
       ServerCore{.handler = handler,
                  .limits = limits,
                  .workers = workers,
                  .sweep = std::make_shared<DeadlineSweep>(io.get_executor(), sweepInterval(limits)),
                  .connections = {}});
-  return std::make_unique<AsioServer>(std::move(core), std::move(acceptors));
+  const auto serve = [core](Stream stream, Peer peer) {
+    admit(core, std::move(stream), std::move(peer));
+  };
+  CAY_ASSIGN(auto listener, Listener::listen(io, at, serve));
+  return std::make_unique<AsioServer>(std::move(core), std::move(listener));
 }
 
 }  // namespace cay::net

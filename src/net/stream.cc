@@ -3,15 +3,12 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
-#include <memory>
 #include <utility>
 
 #include "net/await.h"
-#include "net/wire.h"
 
 namespace cay::net {
 namespace {
@@ -19,34 +16,6 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
-
-constexpr size_t kRelayBytes = size_t{16} * 1024;
-
-void reset(Wire& wire) {
-  wire.resetOnClose();
-  error_code ignored;
-  wire.socket().close(ignored);
-}
-
-// Copies until `from` ends, which it passes on, or until one of them fails, which resets both.
-Task<> copy(Wire& from, Wire& to) {
-  const auto memory = std::make_unique_for_overwrite<char[]>(kRelayBytes);
-  const std::string_view received = from.input().view();
-  ssize_t count = static_cast<ssize_t>(received.size());
-  bool failed = !received.empty() && co_await to.send({received}) != 0;
-  while (!failed) {
-    count = co_await from.receive({memory.get(), kRelayBytes});
-    if (count <= 0) break;
-    failed = co_await to.send({std::string_view(memory.get(), static_cast<size_t>(count))}) != 0;
-  }
-  if (!failed && count == 0) {
-    error_code ignored;
-    to.socket().shutdown(Socket::shutdown_send, ignored);
-  } else {
-    reset(from);
-    reset(to);
-  }
-}
 
 }  // namespace
 
@@ -78,13 +47,6 @@ Task<Result<Stream>> dialLoopback(uint16_t port, SocketSource sockets) {
     co_return Stream{std::move(socket), {}};
   }
   co_return fail(Code::kUnreachable, "nothing listens on port " + std::to_string(port));
-}
-
-Task<> relay(Stream& a, Stream& b) {
-  using namespace asio::experimental::awaitable_operators;
-  Wire first(std::move(a));
-  Wire second(std::move(b));
-  co_await (copy(first, second) && copy(second, first));
 }
 
 }  // namespace cay::net

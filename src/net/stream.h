@@ -32,8 +32,4 @@ Task<Result<Stream>> dialLoopback(uint16_t port);
 using SocketSource = std::function<Task<Result<Fd>>(int family)>;
 Task<Result<Stream>> dialLoopback(uint16_t port, SocketSource sockets);
 
-// Takes both over and copies both ways until both directions have ended or one fails; half-closes
-// are passed on, and so is a failure, as a reset.
-Task<> relay(Stream& a, Stream& b);
-
 }  // namespace cay::net

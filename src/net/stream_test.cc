@@ -2,9 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <future>
-#include <thread>
-
 #include "net/wire.h"
 #include "sys/socket.h"
 #include "testing/loop_thread.h"
@@ -14,61 +11,7 @@ namespace cay::net {
 namespace {
 
 using cay::testing::LoopThread;
-using cay::testing::RawClient;
 using cay::testing::RawListener;
-
-// Relays between connections to two listeners, with bytes already received on the first.
-Task<> relayBetween(uint16_t a, uint16_t b, std::string received) {
-  auto first = co_await dialLoopback(a);
-  auto second = co_await dialLoopback(b);
-  if (!first || !second) co_return;
-  first->buffered = std::move(received);
-  co_await relay(*first, *second);
-}
-
-class RelayTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    done_ = boost::asio::co_spawn(loop_.io(), relayBetween(a_.port(), b_.port(), "early "),
-                                  boost::asio::use_future);
-    left_ = a_.accept();
-    right_ = b_.accept();
-    ASSERT_TRUE(left_ && right_);
-  }
-  bool ends() { return done_.wait_for(std::chrono::seconds(10)) == std::future_status::ready; }
-
-  LoopThread loop_;
-  RawListener a_;
-  RawListener b_;
-  std::future<void> done_;
-  std::optional<RawClient> left_;
-  std::optional<RawClient> right_;
-};
-
-TEST_F(RelayTest, CopiesBothWaysAndPassesHalfClosesOn) {
-  left_->send("hello");
-  EXPECT_EQ(right_->receiveExactly(11), "early hello");
-  left_->shutDownSending();
-  EXPECT_EQ(right_->receiveToEnd(), "");
-  EXPECT_TRUE(right_->endedInOrder());
-  // The other direction lives on.
-  const std::string large(3 << 20, 'l');
-  const std::jthread sender([&] {
-    right_->send(large);
-    right_->shutDownSending();
-  });
-  EXPECT_EQ(left_->receiveToEnd(), large);
-  EXPECT_TRUE(left_->endedInOrder());
-  EXPECT_TRUE(ends());
-}
-
-TEST_F(RelayTest, AResetEndsBothDirectionsAndIsPassedOn) {
-  EXPECT_EQ(right_->receiveExactly(6), "early ");
-  left_->reset();
-  EXPECT_EQ(right_->receiveToEnd(), "");
-  EXPECT_FALSE(right_->endedInOrder());
-  EXPECT_TRUE(ends());
-}
 
 // A stream whose other end is passed on in this process, and the socket of that end.
 struct PassedOn {

@@ -1,0 +1,34 @@
+// Listening TCP sockets, and the loops that accept from them.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "net/http.h"
+#include "net/stream.h"
+
+namespace cay::net {
+
+class Listener {
+ public:
+  // Gets every connection, on the loop's thread.
+  using Admit = std::function<void(Stream stream, Peer peer)>;
+
+  // Listens at once; port 0 takes any free port (the same for all endpoints).
+  static Result<std::unique_ptr<Listener>> listen(
+      boost::asio::io_context& io, const std::vector<boost::asio::ip::tcp::endpoint>& at,
+      Admit admit);
+  virtual ~Listener() = default;
+
+  // The port of the first endpoint.
+  [[nodiscard]] virtual uint16_t port() const = 0;
+  // Accepts no more; so does the end of this object.
+  virtual void stop() = 0;
+};
+
+}  // namespace cay::net
