@@ -2,10 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "engine/net_process.h"
+#include "sandbox/nursery.h"
 
 int main(int argc, char** argv) {
   if (const auto settings = cay::engine::netArguments({argv, argv + argc})) {
     return cay::engine::runNetProcess(*settings);
+  }
+  if (const auto settings = cay::sandbox::nurseryArguments({argv, argv + argc})) {
+    return cay::sandbox::runNursery(*settings);
   }
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

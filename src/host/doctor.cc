@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "host/pool.h"
-#include "host/sandbox_json.h"
+#include "host/wall_table.h"
 #include "net/worker_pool.h"
 #include "sandbox/pool_record.h"
 #include "sys/remove_tree.h"
@@ -146,12 +146,9 @@ void printTable(const Findings& findings, const Options& options) {
 }
 
 void printJson(const Findings& findings, bool held) {
-  json::Object out;
+  json::Object out = wallTableObject(findings.walls);
   out["mode"] = sandbox::modeName(findings.mode);
   out["held"] = held;
-  out["walls"] = wallsObject(findings.walls.host);
-  out["walls_network_none"] = wallsObject(findings.walls.none);
-  out["walls_disk_mb"] = wallsObject({findings.walls.limitedDisk});
   std::printf("%s\n", json::serialize(out).c_str());
 }
 

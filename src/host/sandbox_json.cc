@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "host/wall_table.h"
 
 namespace cay::host {
 namespace {
@@ -39,15 +40,6 @@ json::Object summaryOf(sandbox::Pooled& pooled) {
   out["labels"] = std::move(labels);
   out["limits"] = limitsObject(record.spec->limits);
   out["cause"] = nullptr;
-  return out;
-}
-
-json::Object wallsObject(const isolation::Walls& walls) {
-  json::Object out;
-  for (const isolation::Wall& wall : walls) {
-    out[wall.name] =
-        json::Object{{"verdict", isolation::verdictName(wall.verdict)}, {"why", wall.why}};
-  }
   return out;
 }
 

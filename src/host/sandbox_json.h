@@ -16,7 +16,5 @@ json::Object summaryOf(sandbox::Pooled& pooled);
 // With "walls" and "usage".
 json::Object detailsOf(sandbox::Pooled& pooled, const isolation::Walls& walls,
                        const SandboxUsage& usage);
-// {name: {"verdict","why"}}
-json::Object wallsObject(const isolation::Walls& walls);
 
 }  // namespace cay::host

@@ -120,14 +120,6 @@ net::Task<isolation::Wall> tryDisk(sandbox::Registry& registry) {
 
 }  // namespace
 
-isolation::Walls WallTable::of(isolation::Network network, const isolation::Limits& limits) const {
-  isolation::Walls walls = isolation::isOwn(network) ? none : host;
-  for (isolation::Wall& wall : walls) {
-    if (wall.name == limitedDisk.name && limits.diskBytes > 0) wall = limitedDisk;
-  }
-  return walls;
-}
-
 net::Task<Result<WallTable>> tryWalls(sandbox::Registry& registry, isolation::Facts facts) {
   WallTable table;
   table.limitedDisk = co_await tryDisk(registry);

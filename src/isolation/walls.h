@@ -15,6 +15,7 @@ struct Wall {
   Verdict verdict = Verdict::kAbsent;
   std::string why;     // what was tried and what came of it
   std::string remedy;  // what to change on the host to have it held; empty if it is
+  bool operator==(const Wall&) const = default;
 };
 
 using Walls = std::vector<Wall>;

@@ -21,6 +21,7 @@ struct UserIds {
   // What uid 0 of the slot's sandbox is outside, or what its commands are.
   [[nodiscard]] uint32_t first(uint32_t slot) const { return base + slot * step; }
   [[nodiscard]] bool isOwn() const { return step == 0; }
+  bool operator==(const UserIds&) const = default;
 };
 
 }  // namespace cay::sandbox

@@ -1,0 +1,38 @@
+// The control groups around all that a job runs, where no keeper of the job stands over it: a
+// server of many sandboxes, which makes groups of its own below.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "isolation/limit_groups.h"
+
+namespace cay::engine {
+
+class JobGroup {
+ public:
+  // `name` is what the groups were found by.
+  JobGroup(const isolation::LimitGroups& groups, std::string name, uint32_t slot)
+      : groups_(groups), name_(std::move(name)), slot_(slot) {}
+
+  // Whoever writes "0" into each of these is in, with all it will ever start. kExhausted where
+  // there are no groups: what it starts could not be held together.
+  [[nodiscard]] Result<std::vector<Fd>> entrances(const isolation::Limits& limits) const;
+
+  // Kills all that is in, until nothing is, and removes what it made below. Blocking.
+  void end() const;
+
+ private:
+  [[nodiscard]] std::vector<std::string> folders() const;
+  // False if there was nobody.
+  [[nodiscard]] bool killAllIn(const std::string& folder) const;
+
+  const isolation::LimitGroups& groups_;
+  std::string name_;
+  uint32_t slot_;
+};
+
+}  // namespace cay::engine

@@ -1,0 +1,68 @@
+#include "engine/job_words.h"
+
+#include <gmock/gmock.h>
+
+namespace cay::engine {
+namespace {
+
+using sandbox::Cause;
+using sandbox::ExitRecord;
+using ::testing::Contains;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+JobSpec specOf(Kind kind) {
+  JobSpec spec;
+  spec.id = "j1";
+  spec.kind = kind;
+  spec.env = {{"A", "env"}, {"B", "env"}, {"SBX_SERVER_URL", "x"}, {"JOB_ID", "false"}};
+  spec.secrets = {{"B", "secret"}, {"SBX_TOKEN", "t"}};
+  spec.resources = {.milliCpus = 1500, .memoryBytes = 1536ULL << 20};
+  spec.timeoutMs = 300'000;
+  spec.group = "ns/red";
+  spec.groupName = "red";
+  return spec;
+}
+
+TEST(JobEnvironment, TheStrongerSayWins) {
+  const layers::ImageConfig image{
+      .env = {"A=image", "C=image", "HOME=/other", "PATH=/opt/bin", "broken"}, .user = {}};
+  const auto env = jobEnvironment(specOf(Kind::kPlain), image);
+  for (const char* expected :
+       {"A=env", "B=secret", "C=image", "HOME=/root", "PATH=/opt/bin", "JOB_ID=j1", "CPU_CORES=1.5",
+        "MEMORY=1536Mi", "SBX_TOKEN=t", "HF_NETWORK_GROUP_PREFIX=red-"}) {
+    EXPECT_THAT(env, Contains(expected));
+  }
+}
+
+TEST(JobEnvironment, OfASandboxHasNothingOfItsServer) {
+  const auto env = jobEnvironment(specOf(Kind::kDedicated), {});
+  EXPECT_THAT(env, Not(Contains(StartsWith("SBX_"))));
+  EXPECT_THAT(env, Contains(StartsWith("PATH=/usr/local/sbin:")));
+}
+
+TEST(JobOutcome, IsToldInWords) {
+  const JobSpec spec = specOf(Kind::kPlain);
+  const auto message = [&](const ExitRecord& exit) { return outcomeOf(spec, exit).message; };
+  EXPECT_EQ(outcomeOf(spec, {.cause = Cause::kExited, .exitCode = 0, .usage = {}, .error = {}}).stage,
+            Stage::kCompleted);
+  EXPECT_EQ(message({.cause = Cause::kExited, .exitCode = 3, .usage = {}, .error = {}}),
+            "Job failed with exit code: 3");
+  EXPECT_EQ(message({.cause = Cause::kSignaled, .signal = 9, .usage = {}, .error = {}}),
+            "killed by signal 9");
+  EXPECT_EQ(message({.cause = Cause::kTimedOut, .usage = {}, .error = {}}),
+            "timed out after 300 s");
+  EXPECT_EQ(message({.cause = Cause::kOom, .usage = {}, .error = {}}),
+            "out of memory (limit 1.5 GiB)");
+}
+
+TEST(JobImage, AnAliasIsAlwaysVisible) {
+  layers::Image image;
+  image.name = "host";
+  EXPECT_EQ(imageText(image, "host"), "host");
+  image.alias = "docker.io/library/python:3.12";
+  EXPECT_EQ(imageText(image, "python:3.12"), "host (alias of python:3.12)");
+}
+
+}  // namespace
+}  // namespace cay::engine

@@ -1,0 +1,82 @@
+// A host of many sandboxes: a cay-host in the job's network and control groups, outside of walls
+// itself. It makes keepers by itself; all that it starts is in the groups.
+#include <fcntl.h>
+
+#include "engine/job_group.h"
+#include "engine/served_body.h"
+#include "isolation/binds.h"
+#include "sandbox/registry.h"
+#include "sys/file.h"
+
+namespace cay::engine {
+namespace {
+
+constexpr mode_t kPassable = 0711;
+
+class PoolBody final : public ServedBody {
+ public:
+  explicit PoolBody(const JobGround& ground)
+      : ServedBody(ground),
+        group_(ground.house.groups, ground.house.groupsName, pooled_->record.slot) {}
+
+  net::Task<Result<>> start() override {
+    CAY_CO_ASSIGN(FrontEnd::Plan made, plan());
+    makeServer(std::move(made));
+    CAY_CO_TRY(server_->start());
+    co_return co_await awaitServer();
+  }
+
+  Result<> adopt() override {
+    if (ground_.state.status.stage == Stage::kScheduling) {
+      return fail(Code::kGone, "its start was not finished");
+    }
+    CAY_ASSIGN(FrontEnd::Plan made, plan());
+    makeServer(std::move(made));
+    return server_->adopt();
+  }
+
+  net::Task<> stop() override {
+    if (server_) co_await server_->stop();
+    co_await FrontEnd::killLeft(ground_.folder.path());
+    auto end = [this] { group_.end(); };
+    co_await ground_.house.workers.run(std::move(end));
+    ground_.house.registry->retire(pooled_, sandbox::Death::kKilled);
+    co_await sandbox::Registry::ended(pooled_);
+  }
+
+ private:
+  [[nodiscard]] Result<FrontEnd::Plan> plan() const {
+    const JobHouse& house = ground_.house;
+    if (!pooled_->image) return fail(Code::kNotFound, "its image is not there any more");
+    FrontEnd::Plan out{.program = {}, .folder = {}, .startup = startup()};
+    const std::string folder =
+        house.registry->folder().sandboxesPath() + "/" + ground_.spec.id + "/pool";
+    auto made = sys::makeDirectoryAt(AT_FDCWD, folder.c_str(), kPassable);
+    if (!made && made.error().code != Code::kConflict) {
+      return std::unexpected(std::move(made).error());
+    }
+    out.startup.stateFolder = folder;
+    host::PoolSettings& pool = out.startup.pool.emplace();
+    pool.capacity = poolCapacity(ground_.spec);
+    pool.mode = house.registry->mode();
+    pool.image = *pooled_->image;
+    pool.image->config.env = jobEnvironment(ground_.spec, pooled_->image->config);
+    pool.binds = pooled_->record.spec->binds;
+    if (ground_.state.idBlock) {
+      pool.ids = house.lease->pool(*ground_.state.idBlock, IdUnits::unitsFor(pool.capacity));
+    }
+    CAY_ASSIGN(out.groups, group_.entrances(pooled_->record.spec->limits));
+    out.network = &ground_.network.space;
+    return out;
+  }
+
+  const JobGroup group_;
+};
+
+}  // namespace
+
+std::unique_ptr<JobBody> makePoolBody(const JobGround& ground) {
+  return std::make_unique<PoolBody>(ground);
+}
+
+}  // namespace cay::engine
