@@ -1,13 +1,15 @@
 #include "hub/serve.h"
 
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <boost/asio/basic_signal_set.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ip/v6_only.hpp>
 #include <csignal>
 #include <cstdio>
-#include <deque>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -15,43 +17,38 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "hub/api_error.h"
+#include "engine/local_engine.h"
+#include "engine/machine.h"
 #include "hub/ca.h"
-#include "hub/certificates.h"
+#include "hub/certificate_upkeep.h"
+#include "hub/desk.h"
 #include "hub/first_start.h"
 #include "hub/paths.h"
 #include "hub/run_file.h"
 #include "hub/schema.h"
 #include "hub/store.h"
-#include "hub/tls_stream.h"
 #include "net/await.h"
 #include "net/event.h"
-#include "net/peer.h"
-#include "net/server.h"
-#include "sys/io.h"
 #include "sys/signal_name.h"
 
 namespace cay::hub {
 namespace {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
-using Acceptor = asio::basic_socket_acceptor<tcp, net::Executor>;
 using SignalSet = asio::basic_signal_set<net::Executor>;
 
 constexpr int kExitFailure = 1;
-constexpr size_t kMostPemBytes = size_t{1} << 20;
+constexpr size_t kWorkers = 4;
+constexpr Millis kSettlePatience{5'000};
 
-Result<Certificate> readOwnCertificate(const ServeOptions& options) {
-  Certificate own;
-  CAY_ASSIGN(own.certificatePem, sys::readFile(options.tlsCert.c_str(), kMostPemBytes));
-  CAY_ASSIGN(own.keyPem, sys::readFile(options.tlsKey.c_str(), kMostPemBytes));
-  CAY_ASSIGN(const CertificatePtr certificate, readCertificate(own.certificatePem));
-  own.expiresMs = expiresMs(*certificate);
-  return own;
+void raiseOpenFiles() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-class Hub final : public net::Handler {
+class Hub {
  public:
   explicit Hub(const ServeOptions& options) : options_(options), paths_{options.state} {}
 
@@ -70,10 +67,6 @@ class Hub final : public net::Handler {
     return exitCode_;
   }
 
-  net::Task<> handle(const net::RequestHead&, net::Body&, net::Response& response) override {
-    (void)co_await sendApiError(response, {.status = 404, .message = "there is no such route"});
-  }
-
  private:
   net::Task<int> main() {
     if (const auto started = co_await start(); !started) {
@@ -82,36 +75,42 @@ class Hub final : public net::Handler {
     }
     while (why_.empty()) co_await told_.wait(net::Event::kForever);
     log(Level::kInfo, "stopping", {{"reason", why_}});
-    for (Acceptor& acceptor : tlsAcceptors_) acceptor.close();
-    server_->stop();
-    store_.reset();
+    co_await desk_->close();
+    using Jobs = engine::Engine::Jobs;
+    co_await engine_->shutdown(options_.endJobs ? Jobs::kEnd : Jobs::kKeep);
+    if (!co_await desk_->jobs().settled(kSettlePatience)) {
+      log(Level::kWarn, "not everything could be stored; the next start looks at the jobs again");
+    }
     co_return 0;
   }
 
   net::Task<Result<>> start() {
+    raiseOpenFiles();
     CAY_CO_ASSIGN(run_, RunFile::claim(paths_));
     {
       CAY_CO_ASSIGN(Database database, openHubDatabase(paths_.database()));
       CAY_CO_TRY(makeFirstTokens(database, paths_, machineUser(), wallMs()));
       tellLostTokens(database);
     }
-    CAY_CO_TRY(prepareTls());
+    std::string bundle;
+    CAY_CO_TRY(prepareCertificates(bundle));
+    CAY_CO_ASSIGN(auto proxy, previousProxy(::getenv));
+    outbound_ = std::make_unique<Outbound>(std::move(proxy));
     CAY_CO_ASSIGN(store_, co_await Store::open(paths_.database()));
-    const tcp::endpoint api(asio::ip::address_v4::loopback(), options_.port);
-    CAY_CO_ASSIGN(server_, net::Server::listen(io_, {api}, *this, {}));
-    CAY_CO_TRY(listenTls());
-    const RunInfo info{.api = "http://127.0.0.1:" + std::to_string(server_->port()),
-                       .tlsPort = tlsPort_,
-                       .domain = options_.domain,
-                       .ownCertificate = !options_.tlsCert.empty()};
-    CAY_CO_TRY(run_->write(info));
-    (void)std::puts(json::serialize(json::Object{{"ready", true},
-                                                 {"api", info.api},
-                                                 {"tls_port", info.tlsPort},
-                                                 {"domain", info.domain},
-                                                 {"state", toValidUtf8(paths_.state)}})
-                        .c_str());
-    (void)std::fflush(stdout);
+    CAY_CO_TRY(makeEngine());
+    CAY_CO_ASSIGN(desk_, Desk::make({.io = io_,
+                                     .options = options_,
+                                     .workers = workers_,
+                                     .store = *store_,
+                                     .engine = *engine_,
+                                     .certificates = *certificates_,
+                                     .outbound = *outbound_,
+                                     .bundle = std::move(bundle),
+                                     .bucketFolder = paths_.volumes() + "/buckets"}));
+    CAY_CO_TRY(co_await desk_->restore());
+    for (const std::string& note : engine_->notes()) log(Level::kWarn, note);
+    CAY_CO_TRY(desk_->open());
+    CAY_CO_TRY(tellReady());
     co_return Result<>();
   }
 
@@ -122,62 +121,49 @@ class Hub final : public net::Handler {
     }
   }
 
-  Result<> prepareTls() {
-    Certificate certificate;
+  Result<> prepareCertificates(std::string& bundle) {
+    CertificateSource source;
     if (options_.tlsCert.empty()) {
       CAY_ASSIGN(Ca ca, Ca::open(paths_.ca(), options_.domain, wallMs()));
-      CAY_ASSIGN(certificate, ca.leaf(wallMs()));
+      CAY_ASSIGN(bundle, ca.bundle());
+      source = fromCa(std::move(ca));
     } else {
-      CAY_ASSIGN(certificate, readOwnCertificate(options_));
+      source = fromFiles(options_.tlsCert, options_.tlsKey);
     }
-    CAY_ASSIGN(context_, TlsContext::server(certificate));
+    CAY_ASSIGN(certificates_, CertificateUpkeep::open(std::move(source), workers_, wallMs()));
     return {};
   }
 
-  // On one port for all addresses.
-  Result<> listenTls() {
-    tlsPort_ = options_.tlsPort;
-    for (const std::string& address : options_.listen) {
-      const tcp::endpoint at(asio::ip::make_address(address), tlsPort_);
-      Acceptor& acceptor = tlsAcceptors_.emplace_back(io_.get_executor());
-      boost::system::error_code error;
-      acceptor.open(at.protocol(), error);
-      // A machine without IPv6 is one on which nobody comes by it.
-      if (error == asio::error::address_family_not_supported) {
-        tlsAcceptors_.pop_back();
-        continue;
-      }
-      if (!error) acceptor.set_option(Acceptor::reuse_address(true), error);
-      if (!error && at.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true), error);
-      if (!error) acceptor.bind(at, error);
-      if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-      if (error) {
-        return failSys("listen on " + address + " port " + std::to_string(tlsPort_), error.value());
-      }
-      tlsPort_ = acceptor.local_endpoint().port();
-      asio::co_spawn(io_, acceptAll(acceptor), asio::detached);
-    }
+  Result<> makeEngine() {
+    const std::string flavors = options_.flavors.empty() ? paths_.flavors() : options_.flavors;
+    engine::LocalOptions options;
+    options.state = paths_.state;
+    options.cayHost = options_.cayHost;
+    std::error_code ignored;
+    options.pullCommand = {std::filesystem::read_symlink("/proc/self/exe", ignored).string(),
+                           "image", "pull", "--state", paths_.state};
+    options.networks.outbound = options_.network;
+    options.networks.resolvers = options_.dns;
+    CAY_ASSIGN(options.flavors, engine::Flavors::read(flavors, engine::thisMachine()));
+    options.mode = ::geteuid() == 0 ? isolation::Mode::kFull : isolation::Mode::kUnprivileged;
+    engine_ = std::make_unique<engine::LocalEngine>(io_, std::move(options));
     return {};
   }
 
-  net::Task<> acceptAll(Acceptor& acceptor) {
-    while (true) {
-      auto [error, socket] = co_await acceptor.async_accept(net::kAwait);
-      if (error == asio::error::operation_aborted) co_return;
-      if (error) {
-        co_await net::sleepFor(Millis(10));
-        continue;
-      }
-      const net::Peer peer = net::peerOf(socket.native_handle());
-      asio::co_spawn(io_, serveTls(net::Stream{std::move(socket), {}}, peer), asio::detached);
-    }
-  }
-
-  net::Task<> serveTls(net::Stream stream, net::Peer peer) {
-    auto plain = co_await acceptTls(context_, std::move(stream));
-    if (!plain) co_return;
-    peer.tls = true;
-    server_->adopt(*std::move(plain), std::move(peer));
+  Result<> tellReady() {
+    const RunInfo info{.api = "http://127.0.0.1:" + std::to_string(desk_->port()),
+                       .tlsPort = desk_->tlsPort(),
+                       .domain = options_.domain,
+                       .ownCertificate = !options_.tlsCert.empty()};
+    CAY_TRY(run_->write(info));
+    (void)std::puts(json::serialize(json::Object{{"ready", true},
+                                                 {"api", info.api},
+                                                 {"tls_port", info.tlsPort},
+                                                 {"domain", info.domain},
+                                                 {"state", toValidUtf8(paths_.state)}})
+                        .c_str());
+    (void)std::fflush(stdout);
+    return {};
   }
 
   const ServeOptions& options_;
@@ -186,19 +172,26 @@ class Hub final : public net::Handler {
   SignalSet stopSignals_{io_.get_executor(), SIGTERM, SIGINT};
   std::string why_;  // why it stops
   net::Event told_;
+  net::WorkerPool workers_{kWorkers};
   std::optional<RunFile> run_;
-  std::shared_ptr<TlsContext> context_;
+  std::unique_ptr<CertificateUpkeep> certificates_;
+  std::unique_ptr<Outbound> outbound_;
   std::unique_ptr<Store> store_;
-  std::unique_ptr<net::Server> server_;
-  std::deque<Acceptor> tlsAcceptors_;
-  uint16_t tlsPort_ = 0;
+  std::unique_ptr<engine::LocalEngine> engine_;
+  std::unique_ptr<Desk> desk_;
   int exitCode_ = kExitFailure;
 };
 
 }  // namespace
 
 int serve(const ServeOptions& options) {
-  return Hub(options).run();
+  // Whoever shares our uid must not read tokens and secrets from our memory.
+  ::prctl(PR_SET_DUMPABLE, 0);
+  Hub hub(options);
+  const int code = hub.run();
+  // What runs on the loop for ever refers to all of it, so neither can go first. The process goes.
+  (void)std::fflush(nullptr);
+  ::_exit(code);
 }
 
 }  // namespace cay::hub
