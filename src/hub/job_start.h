@@ -24,6 +24,9 @@ struct JobStart {
   std::string schedule = {};  // that it belongs to
 };
 
+// The body that a row was made of, understood again.
+Result<JobWish> wishAgain(const std::string& spec, const std::string& secrets);
+
 // What the engine is to run for a row, with what its flavor means here. kInvalid for a flavor that
 // is not here.
 Result<engine::JobSpec> fullSpecOf(const JobRow& row, const engine::Engine& engine);
