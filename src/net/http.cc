@@ -83,6 +83,14 @@ std::optional<std::string_view> Query::get(std::string_view name) const {
   return std::nullopt;
 }
 
+std::vector<std::string_view> Query::all(std::string_view name) const {
+  std::vector<std::string_view> values;
+  for (const Field& field : values_) {
+    if (field.name == name) values.emplace_back(field.value);
+  }
+  return values;
+}
+
 Result<std::optional<uint64_t>> Query::getUint(std::string_view name) const {
   const auto text = get(name);
   if (!text) return std::nullopt;

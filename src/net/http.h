@@ -76,6 +76,8 @@ class Query {
   static Result<Query> parse(std::string_view raw);
 
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const;
+  // All values of that name, in the order they came.
+  [[nodiscard]] std::vector<std::string_view> all(std::string_view name) const;
   // Missing: nullopt. Present but not a whole number: kInvalid that names the parameter.
   [[nodiscard]] Result<std::optional<uint64_t>> getUint(std::string_view name) const;
   // "1" and "true" are true, "0" and "false" false, missing is false; else kInvalid.

@@ -43,6 +43,14 @@ TEST(Query, DecodesNamesAndValuesAndTheFirstWins) {
   EXPECT_EQ(query->get("missing"), std::nullopt);
 }
 
+TEST(Query, RepeatedNamesKeepTheirOrder) {
+  const auto query = Query::parse("stage=B&label=k%3Dv&stage=A&label=");
+  ASSERT_TRUE(query);
+  EXPECT_EQ(query->all("stage"), (std::vector<std::string_view>{"B", "A"}));
+  EXPECT_EQ(query->all("label"), (std::vector<std::string_view>{"k=v", ""}));
+  EXPECT_TRUE(query->all("none").empty());
+}
+
 TEST(Query, RefusesBrokenEscapes) {
   for (const char* raw : {"a=%", "a=%4", "%zz=1", "a=%4g"}) {
     const auto query = Query::parse(raw);

@@ -13,6 +13,12 @@ TEST(Status, EveryCodeHasAStatusWithAName) {
   }
 }
 
+TEST(Status, StatusesOfTheHubHaveNames) {
+  for (const int status : {401, 403, 407, 421, 501, 507}) {
+    EXPECT_NE(reasonPhrase(status), "Unknown") << status;
+  }
+}
+
 TEST(Status, ErrorBodiesAreAsciiJsonWhateverTheMessage) {
   EXPECT_EQ(errorBody("say \"no\""), R"({"error":"say \"no\""})");
   EXPECT_EQ(errorBody("\xC3\xA9 \xFF"), "{\"error\":\"\\u00e9 \\ufffd\"}");
