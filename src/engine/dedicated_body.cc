@@ -48,12 +48,11 @@ class DedicatedBody final : public ServedBody {
     host::Startup out = startup();
     const layers::ImageConfig config =
         pooled_->image ? pooled_->image->config : layers::ImageConfig();
-    out.attached = host::AttachedSandbox{
-        .folder = folder.sandboxesPath() + "/" + ground_.spec.id,
-        .mode = ground_.house.registry->mode(),
-        .firstUid = folder.userIds().first(pooled_->record.slot),
-        .cwd = config.cwd,
-        .env = jobEnvironment(ground_.spec, config)};
+    out.attached = host::AttachedSandbox{.folder = folder.sandboxesPath() + "/" + ground_.spec.id,
+                                         .mode = ground_.house.registry->mode(),
+                                         .firstUid = folder.userIds().first(pooled_->record.slot),
+                                         .cwd = config.cwd,
+                                         .env = jobEnvironment(ground_.spec, config)};
     return {.program = {}, .folder = {}, .startup = std::move(out)};
   }
 

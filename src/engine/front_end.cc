@@ -94,9 +94,8 @@ Result<> FrontEnd::adopt() {
 
 Result<> FrontEnd::launch() {
   CAY_ASSIGN(const Fd folder, openFolder(plan_.folder));
-  CAY_ASSIGN(const Fd log,
-             sys::openAt(folder.get(), kLog, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW,
-                         kOwnerOnly));
+  CAY_ASSIGN(const Fd log, sys::openAt(folder.get(), kLog,
+                                       O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, kOwnerOnly));
   CAY_ASSIGN(const Fd config, sys::memoryFile("cay-host", host::startupText(plan_.startup)));
   CAY_ASSIGN(sys::Pipe ready, sys::makePipe());
   std::vector<int> groups;
@@ -210,8 +209,8 @@ net::Task<Result<net::Stream>> FrontEnd::dial() {
   Result<Fd> connected = fail(Code::kGone, "the sandbox is over");
   for (int i = 0; i < kConnectTries && !over_; ++i) {
     auto path = sys::openAt(AT_FDCWD, file(kSocket).c_str(), O_PATH | O_NOFOLLOW);
-    connected = path ? sys::connectUnix(path->get())
-                     : Result<Fd>(std::unexpected(std::move(path).error()));
+    connected =
+        path ? sys::connectUnix(path->get()) : Result<Fd>(std::unexpected(std::move(path).error()));
     if (connected) break;
     // Its queue is full, or nobody has made its socket anew yet.
     co_await net::sleepFor(kConnectRetry);
@@ -220,11 +219,10 @@ net::Task<Result<net::Stream>> FrontEnd::dial() {
     co_return fail(over_ ? Code::kGone : Code::kUnreachable,
                    "the sandbox's server does not answer: " + connected.error().message);
   }
-  co_return net::Stream{
-      .socket = net::Socket(co_await boost::asio::this_coro::executor,
-                            boost::asio::generic::stream_protocol(AF_UNIX, 0),
-                            connected->release()),
-      .buffered = {}};
+  co_return net::Stream{.socket = net::Socket(co_await boost::asio::this_coro::executor,
+                                              boost::asio::generic::stream_protocol(AF_UNIX, 0),
+                                              connected->release()),
+                        .buffered = {}};
 }
 
 void FrontEnd::abandon() {

@@ -32,9 +32,9 @@ namespace cay::engine {
 class FrontEnd : public std::enable_shared_from_this<FrontEnd> {
  public:
   struct Plan {
-    std::string program;    // cay-host
-    std::string folder;     // of the job
-    host::Startup startup;  // its end note is filled in
+    std::string program;          // cay-host
+    std::string folder;           // of the job
+    host::Startup startup;        // its end note is filled in
     const Fd* network = nullptr;  // to be in; none: ours
     std::vector<Fd> groups = {};  // control groups to be in
   };
@@ -68,8 +68,6 @@ class FrontEnd : public std::enable_shared_from_this<FrontEnd> {
   FrontEnd(boost::asio::io_context& io, Plan plan, OnEnd onEnd);
   Result<> listen();
   Result<> launch();
-  void watch(Fd process);
-  void watch(const sandbox::KeeperMark& mark);
   static net::Task<> awaitChild(std::shared_ptr<FrontEnd> self, Fd process);
   static net::Task<> awaitOther(std::shared_ptr<FrontEnd> self, sandbox::KeeperMark mark);
   static net::Task<> awaitReady(std::shared_ptr<FrontEnd> self, Fd pipe, uint64_t launch);

@@ -17,8 +17,8 @@ namespace cay::engine {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 using testing::eventually;
+using ::testing::HasSubstr;
 
 // Programs in place of cay-host.
 class FrontEndTest : public ::testing::Test {
@@ -65,8 +65,8 @@ class FrontEndTest : public ::testing::Test {
     for (const auto& front : fronts_) loop_.await(front->stop());
   }
   std::shared_ptr<FrontEnd> begin(const std::string& script) {
-    auto front = make("cd " + folder() + "; echo x >>starts; echo $$ >pid.new; mv pid.new pid\n" +
-                      script);
+    auto front =
+        make("cd " + folder() + "; echo x >>starts; echo $$ >pid.new; mv pid.new pid\n" + script);
     const auto started = start(front);
     EXPECT_TRUE(started) << started.error().message;
     fronts_.push_back(front);
@@ -93,9 +93,9 @@ TEST_F(FrontEndTest, ServesOnceItSaysSo) {
 }
 
 TEST_F(FrontEndTest, NothingSecretIsInArgumentsOrEnvironment) {
-  const auto front = begin(
-      "tr '\\0' ' ' </proc/$$/cmdline >cmdline; env >environment; cat <&3 >document;" +
-      std::string(kServe));
+  const auto front =
+      begin("tr '\\0' ' ' </proc/$$/cmdline >cmdline; env >environment; cat <&3 >document;" +
+            std::string(kServe));
   ASSERT_TRUE(serving(front));
   const auto read = [&](const char* name) {
     return sys::readFile((folder() + "/" + name).c_str()).value();
@@ -189,8 +189,8 @@ TEST_F(FrontEndTest, WhatAnEarlierProcessLeftCanBeKilled) {
 }
 
 TEST(ChildProcess, TellsWhyAProgramDoesNotStart) {
-  const auto born = startChild({.program = "/nowhere", .arguments = {}, .environment = {},
-                                .descriptors = {}, .groups = {}});
+  const auto born = startChild(
+      {.program = "/nowhere", .arguments = {}, .environment = {}, .descriptors = {}, .groups = {}});
   ASSERT_FALSE(born);
   EXPECT_THAT(born.error().message, HasSubstr("/nowhere"));
 }

@@ -68,8 +68,8 @@ std::shared_ptr<ImagePulls::Pull> ImagePulls::begin(const std::string& image) {
 void ImagePulls::start(const std::string& image) {
   // What could be taken for an option is no name of an image.
   if (command_.empty() || image.starts_with('-')) {
-    return finish(image, fail(Code::kNotFound, "image " + quoted(image) +
-                                                   " is not here: " + imageHelp(image)));
+    return finish(image, fail(Code::kNotFound,
+                              "image " + quoted(image) + " is not here: " + imageHelp(image)));
   }
   auto said = sys::memoryFile("cay-pull", "");
   if (!said) return finish(image, std::unexpected(std::move(said).error()));

@@ -30,7 +30,12 @@ JobSpec fullSpec() {
   spec.group = "someone/red";
   spec.groupName = "red";
   spec.aliases = {"first"};
-  spec.volumes = {{.type = VolumeRef::Type::kModel, .source = "a/b", .at = "/m", .readOnly = true}};
+  spec.volumes = {{.type = VolumeRef::Type::kModel,
+                   .source = "a/b",
+                   .at = "/m",
+                   .path = "sub",
+                   .revision = "v1",
+                   .readOnly = true}};
   spec.server = {.token = "t", .compatHostToken = true, .idleTimeoutMs = 5, .capacity = 7};
   return spec;
 }

@@ -98,9 +98,12 @@ Enum enumOf(Fields& in, const char* name, Enum last) {
 }
 
 json::Object volumeObject(const VolumeRef& volume) {
-  return {{"type", static_cast<uint8_t>(volume.type)}, {"source", volume.source},
-          {"at", volume.at},                           {"path", volume.path},
-          {"revision", volume.revision},               {"readOnly", volume.readOnly}};
+  return {{"type", static_cast<uint8_t>(volume.type)},
+          {"source", volume.source},
+          {"at", volume.at},
+          {"path", volume.path},
+          {"revision", volume.revision},
+          {"readOnly", volume.readOnly}};
 }
 
 VolumeRef readVolume(Fields& in) {
@@ -163,34 +166,33 @@ std::string specText(const JobSpec& spec) {
   json::Array volumes;
   for (const VolumeRef& volume : spec.volumes) volumes.emplace_back(volumeObject(volume));
   const Resources& resources = spec.resources;
-  const json::Object out{
-      {"id", spec.id},
-      {"ns", spec.ns},
-      {"kind", static_cast<uint8_t>(spec.kind)},
-      {"image", spec.image},
-      {"command", textArray(spec.command)},
-      {"env", pairsArray(spec.env)},
-      {"secrets", pairsArray(spec.secrets)},
-      {"labels", pairsArray(spec.labels)},
-      {"resources",
-       {{"milliCpus", resources.milliCpus},
-        {"memoryBytes", resources.memoryBytes},
-        {"diskBytes", resources.diskBytes},
-        {"pids", resources.pids},
-        {"gpus", resources.gpus}}},
-      {"flavor", spec.flavor},
-      {"timeoutMs", spec.timeoutMs},
-      {"deadlineMs", spec.deadlineMs},
-      {"attempts", spec.attempts},
-      {"group", spec.group},
-      {"groupName", spec.groupName},
-      {"aliases", textArray(spec.aliases)},
-      {"volumes", volumes},
-      {"server",
-       {{"token", spec.server.token},
-        {"compatHostToken", spec.server.compatHostToken},
-        {"idleTimeoutMs", spec.server.idleTimeoutMs},
-        {"capacity", spec.server.capacity}}}};
+  const json::Object out{{"id", spec.id},
+                         {"ns", spec.ns},
+                         {"kind", static_cast<uint8_t>(spec.kind)},
+                         {"image", spec.image},
+                         {"command", textArray(spec.command)},
+                         {"env", pairsArray(spec.env)},
+                         {"secrets", pairsArray(spec.secrets)},
+                         {"labels", pairsArray(spec.labels)},
+                         {"resources",
+                          {{"milliCpus", resources.milliCpus},
+                           {"memoryBytes", resources.memoryBytes},
+                           {"diskBytes", resources.diskBytes},
+                           {"pids", resources.pids},
+                           {"gpus", resources.gpus}}},
+                         {"flavor", spec.flavor},
+                         {"timeoutMs", spec.timeoutMs},
+                         {"deadlineMs", spec.deadlineMs},
+                         {"attempts", spec.attempts},
+                         {"group", spec.group},
+                         {"groupName", spec.groupName},
+                         {"aliases", textArray(spec.aliases)},
+                         {"volumes", volumes},
+                         {"server",
+                          {{"token", spec.server.token},
+                           {"compatHostToken", spec.server.compatHostToken},
+                           {"idleTimeoutMs", spec.server.idleTimeoutMs},
+                           {"capacity", spec.server.capacity}}}};
   return json::serialize(out);
 }
 

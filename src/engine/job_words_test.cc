@@ -43,17 +43,20 @@ TEST(JobEnvironment, OfASandboxHasNothingOfItsServer) {
 
 TEST(JobOutcome, IsToldInWords) {
   const JobSpec spec = specOf(Kind::kPlain);
-  const auto message = [&](const ExitRecord& exit) { return outcomeOf(spec, exit).message; };
-  EXPECT_EQ(outcomeOf(spec, {.cause = Cause::kExited, .exitCode = 0, .usage = {}, .error = {}}).stage,
-            Stage::kCompleted);
-  EXPECT_EQ(message({.cause = Cause::kExited, .exitCode = 3, .usage = {}, .error = {}}),
-            "Job failed with exit code: 3");
-  EXPECT_EQ(message({.cause = Cause::kSignaled, .signal = 9, .usage = {}, .error = {}}),
-            "killed by signal 9");
-  EXPECT_EQ(message({.cause = Cause::kTimedOut, .usage = {}, .error = {}}),
-            "timed out after 300 s");
-  EXPECT_EQ(message({.cause = Cause::kOom, .usage = {}, .error = {}}),
-            "out of memory (limit 1.5 GiB)");
+  const auto outcome = [&](Cause cause, std::optional<int> code = {},
+                           std::optional<int> signal = {}) {
+    ExitRecord exit;
+    exit.cause = cause;
+    exit.exitCode = code;
+    exit.signal = signal;
+    return outcomeOf(spec, exit);
+  };
+  EXPECT_EQ(outcome(Cause::kExited, 0).stage, Stage::kCompleted);
+  EXPECT_EQ(outcome(Cause::kExited, 3).stage, Stage::kError);
+  EXPECT_EQ(outcome(Cause::kExited, 3).message, "Job failed with exit code: 3");
+  EXPECT_EQ(outcome(Cause::kSignaled, {}, 9).message, "killed by signal 9");
+  EXPECT_EQ(outcome(Cause::kTimedOut).message, "timed out after 300 s");
+  EXPECT_EQ(outcome(Cause::kOom).message, "out of memory (limit 1.5 GiB)");
 }
 
 TEST(JobImage, AnAliasIsAlwaysVisible) {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/front_end.h"
 #include "engine/job_house.h"
 #include "engine/job_logs.h"
 #include "engine/local_job.h"
@@ -24,9 +25,8 @@ constexpr Millis kStep{10};
 constexpr size_t kMostCommandBytes = 1 << 20;
 
 bool hasAll(const Pairs& labels, const Pairs& wanted) {
-  return std::ranges::all_of(wanted, [&](const auto& pair) {
-    return std::ranges::find(labels, pair) != labels.end();
-  });
+  return std::ranges::all_of(
+      wanted, [&](const auto& pair) { return std::ranges::find(labels, pair) != labels.end(); });
 }
 
 bool isName(std::string_view text) {
@@ -66,9 +66,7 @@ class Logged final : public LoggedJob {
 }  // namespace
 
 LocalEngine::LocalEngine(boost::asio::io_context& io, LocalOptions options)
-    : io_(io),
-      options_(std::move(options)),
-      house_(new JobHouse{.io = io_, .options = options_}) {
+    : io_(io), options_(std::move(options)), house_(new JobHouse{.io = io_, .options = options_}) {
   house_->changed = [this](const LocalJob& job) { watcher_->changed(job.id(), job.status()); };
   house_->started = [this](const LocalJob& job) {
     house_->queue->started(job.id());
@@ -103,11 +101,11 @@ net::Task<Result<>> LocalEngine::open(std::vector<JobSpec> known, Watcher& watch
   co_await recover(knownIds);
   for (const JobSpec& spec : known) {
     if (jobs_.contains(spec.id)) continue;
-    watcher_->changed(spec.id, {.stage = Stage::kError,
-                                .message = "the engine has no trace of this job",
-                                .finishedAtMs = wallMs(),
-                                .image = {},
-                                .notes = {}});
+    Status lost;
+    lost.stage = Stage::kError;
+    lost.message = "the engine has no trace of this job";
+    lost.finishedAtMs = wallMs();
+    watcher_->changed(spec.id, lost);
   }
   admit();
   boost::asio::co_spawn(io_, keepTime(), boost::asio::detached);
@@ -227,8 +225,8 @@ Result<> LocalEngine::check(JobSpec& spec) const {
 
 net::Task<Result<>> LocalEngine::submit(JobSpec spec) {
   CAY_CO_TRY(check(spec));
-  const JobState state{
-      .number = ++lastNumber_, .status = {.image = {}, .notes = {}}, .network = {}};
+  JobState state;
+  state.number = ++lastNumber_;
   CAY_CO_ASSIGN(JobFolder folder, JobFolder::make(house_->jobs(), spec, state));
   const auto job = std::make_shared<LocalJob>(*house_, std::move(folder), std::move(spec), state);
   enter(job);
@@ -265,11 +263,11 @@ net::Task<Result<>> LocalEngine::end(std::string id, Stage stage, std::string wh
 net::Task<Result<std::unique_ptr<LogStream>>> LocalEngine::logs(std::string id,
                                                                 std::optional<uint64_t> tail) {
   CAY_CO_ASSIGN(const JobPtr job, find(id));
-  auto lines = job->spec().kind == Kind::kPlain
-                   ? keptLines(job->folder().lines(), house_->registry->folder().sandboxesPath() +
-                                                          "/" + id + "/execs/" +
-                                                          sandbox::kLinesFolder)
-                   : hostLines(job->folder().hostLog());
+  auto lines =
+      job->spec().kind == Kind::kPlain
+          ? keptLines(job->folder().lines(), house_->registry->folder().sandboxesPath() + "/" + id +
+                                                 "/execs/" + sandbox::kLinesFolder)
+          : hostLines(job->folder().hostLog());
   co_return co_await openLog(std::make_unique<Logged>(job), std::move(lines), tail);
 }
 
@@ -311,9 +309,9 @@ void LocalEngine::tellPlaces() {
   const auto waiting = house_->queue->waiting();
   std::vector<std::pair<JobPtr, std::string>> told;
   for (const Queue::Place& place : waiting) {
-    told.emplace_back(jobs_.find(place.id)->second,
-                      "waiting: " + std::to_string(place.position) + " of " +
-                          std::to_string(waiting.size()) + " (" + std::string(place.lacking) + ")");
+    told.emplace_back(jobs_.find(place.id)->second, "waiting: " + std::to_string(place.position) +
+                                                        " of " + std::to_string(waiting.size()) +
+                                                        " (" + std::string(place.lacking) + ")");
   }
   for (auto& [job, message] : told) job->setMessage(std::move(message));
 }

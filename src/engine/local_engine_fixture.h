@@ -52,8 +52,9 @@ inline LocalOptions testOptions(const std::string& state, const std::string& lea
   LocalOptions out;
   out.state = state;
   // Beside the test's own folder in the build.
-  out.cayHost = std::filesystem::canonical("/proc/self/exe").parent_path().parent_path().parent_path() /
-                "bin/cay-host";
+  out.cayHost =
+      std::filesystem::canonical("/proc/self/exe").parent_path().parent_path().parent_path() /
+      "bin/cay-host";
   out.networks.outbound = Outbound::kNone;
   out.networks.spares = 2;
   out.networks.leases = leases + "/uplinks";

@@ -86,8 +86,7 @@ net::Task<> LocalJob::run(Self self, From from) {
   Result<> lived = co_await self->take(from == From::kBeginning ? kBeginning : kMiddle);
   if (lived) lived = co_await self->live();
   if (!lived) {
-    const bool half =
-        from == From::kMiddle && self->state_.status.stage == Stage::kScheduling;
+    const bool half = from == From::kMiddle && self->state_.status.stage == Stage::kScheduling;
     self->conclude(Stage::kError, half ? kHalfStarted : lived.error().message);
   }
   co_await self->putDown();
@@ -120,8 +119,8 @@ net::Task<Result<>> LocalJob::live() {
     state_.status.exitCode = body_->exitCode();
     const bool again = spec_.kind == Kind::kPlain && outcome.stage == Stage::kError &&
                        state_.status.attempt < spec_.attempts;
-    const bool late = spec_.timeoutMs > 0 &&
-                      wallMs() - state_.status.startedAtMs >= spec_.timeoutMs;
+    const bool late =
+        spec_.timeoutMs > 0 && wallMs() - state_.status.startedAtMs >= spec_.timeoutMs;
     if (!again || late) {
       conclude(outcome.stage, std::move(outcome.message));
       break;
@@ -155,12 +154,11 @@ void LocalJob::giveNetworkBack() {
 net::Task<Result<>> LocalJob::haveImage() {
   const auto resolve = [this] { return house_.images->resolve(spec_.image); };
   auto found = co_await house_.workers.run(resolve);
-  if (found || found.error().code != Code::kNotFound) {
-    co_return found ? Result<>() : std::unexpected(std::move(found).error());
-  }
+  if (found) co_return Result<>();
+  if (found.error().code != Code::kNotFound) co_return std::unexpected(std::move(found).error());
   if (spec_.image.starts_with(kSpace)) {
-    co_return fail(Code::kNotFound, "the image of a Space cannot be brought here: " +
-                                        imageHelp(spec_.image));
+    co_return fail(Code::kNotFound,
+                   "the image of a Space cannot be brought here: " + imageHelp(spec_.image));
   }
   setMessage("bringing the image " + spec_.image);
   pull_ = house_.pulls->begin(spec_.image);

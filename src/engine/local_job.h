@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/engine.h"
 #include "engine/job_body.h"
 #include "engine/job_folder.h"
 #include "engine/job_house.h"

@@ -28,8 +28,8 @@ struct LocalOptions {
   Networks::Options networks;  // `state` and `onLost` are filled in
   Flavors flavors;
   isolation::Mode mode = isolation::Mode::kFull;
-  uint32_t mostJobs = 1000;              // that run at a time
-  std::string leases = "/run/cay/ids";   // one for all hubs of a machine
+  uint32_t mostJobs = 1000;             // that run at a time
+  std::string leases = "/run/cay/ids";  // one for all hubs of a machine
 };
 
 }  // namespace cay::engine

@@ -40,8 +40,7 @@ Result<> makeServerFolder(const LocalOptions& options) {
 
 Result<sandbox::PoolFolder> openSandboxes(JobHouse& house) {
   const LocalOptions& options = house.options;
-  CAY_ASSIGN(sandbox::PoolFolder folder,
-             sandbox::PoolFolder::open(options.state + "/sandboxes"));
+  CAY_ASSIGN(sandbox::PoolFolder folder, sandbox::PoolFolder::open(options.state + "/sandboxes"));
   if (options.mode == isolation::Mode::kFull) {
     CAY_ASSIGN(house.lease, IdLease::take(options.leases, options.state));
     CAY_TRY(folder.fitFor(options.mode, house.lease->jobs()));
@@ -102,14 +101,13 @@ net::Task<Result<>> openHouse(JobHouse& house, std::vector<NetworkId> inUse,
                 co_await Networks::open(house.io, std::move(networks), std::move(inUse)));
   house.volumes = std::make_unique<Volumes>(options.state + "/volumes", options.state + "/server");
   house.pulls = std::make_unique<ImagePulls>(house.io, options.pullCommand);
-  house.queue = std::make_unique<Queue>(
-      Queue::Capacity{.memoryBytes = options.flavors.promisedMemory(),
-                      .gpus = options.flavors.gpus(),
-                      .starting = options.flavors.maxStarting(),
-                      .jobs = options.mostJobs});
-  CAY_CO_ASSIGN(house.registry,
-                co_await sandbox::Registry::open(house.io, std::move(folder),
-                                                 registryOptions(house)));
+  house.queue =
+      std::make_unique<Queue>(Queue::Capacity{.memoryBytes = options.flavors.promisedMemory(),
+                                              .gpus = options.flavors.gpus(),
+                                              .starting = options.flavors.maxStarting(),
+                                              .jobs = options.mostJobs});
+  CAY_CO_ASSIGN(house.registry, co_await sandbox::Registry::open(house.io, std::move(folder),
+                                                                 registryOptions(house)));
   co_return Result<>();
 }
 

@@ -72,8 +72,8 @@ class PlainBody final : public JobBody {
   void retire() {
     if (pooled_->death) return;
     // Its writer goes on writing, wherever the folder is.
-    auto kept = sys::renameAt(AT_FDCWD, linesInside().c_str(), AT_FDCWD,
-                              ground_.folder.lines().c_str());
+    auto kept =
+        sys::renameAt(AT_FDCWD, linesInside().c_str(), AT_FDCWD, ground_.folder.lines().c_str());
     if (!kept && kept.error().code != Code::kNotFound) {
       log(Level::kError, "the log of a job could not be kept",
           {{"job", ground_.spec.id}, {"error", kept.error().message}});

@@ -51,9 +51,9 @@ net::Task<Outcome> ServedBody::ended() {
   const bool late =
       spec.timeoutMs > 0 && wallMs() - ground_.state.status.startedAtMs >= spec.timeoutMs;
   if (late) {
-    co_return Outcome{.stage = Stage::kError,
-                      .message = "timed out after " + std::to_string(spec.timeoutMs / kMillis) +
-                                 " s"};
+    co_return Outcome{
+        .stage = Stage::kError,
+        .message = "timed out after " + std::to_string(spec.timeoutMs / kMillis) + " s"};
   }
   if (!news_->serverEnd || news_->serverEnd->first == host::End::kSandboxEnded) {
     co_return Outcome{.stage = Stage::kError, .message = "the sandbox's first process ended"};

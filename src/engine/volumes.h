@@ -2,9 +2,9 @@
 //
 //   <folder>/{buckets,models,datasets,spaces}/<namespace>/<name>[@<revision>]
 //
-// Buckets are made when they are first asked for, and belong to jobs: whatever lies in them may have
-// been put there to lead us astray. So no link in them is followed, and no name leads out. All else
-// is put here by the operator, and never changes through a job. Blocking.
+// Buckets are made when they are first asked for, and belong to jobs: whatever lies in them may
+// have been put there to lead us astray. So no link in them is followed, and no name leads out. All
+// else is put here by the operator, and never changes through a job. Blocking.
 #pragma once
 
 #include <string>
