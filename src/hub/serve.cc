@@ -71,7 +71,7 @@ class Hub final : public net::Handler {
   }
 
   net::Task<> handle(const net::RequestHead&, net::Body&, net::Response& response) override {
-    (void)co_await sendApiError(response, {.status = 404, .message = "there is no such route"});
+    (void)co_await sendApiError(response, {404, "there is no such route", ""});
   }
 
  private:
