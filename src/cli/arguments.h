@@ -24,7 +24,7 @@ CLI::Option* addOption(CLI::App& verb, const std::string& name, T& value, Read r
       [&value, read, name](const std::string& text) {
         auto got = read(text);
         if (!got) {
-          throw CLI::ValidationError(name, quoted(text) + " is not " + got.error().message);
+          throw CLI::ValidationError(name, cay::quoted(text) + " is not " + got.error().message);
         }
         value = *std::move(got);
       },

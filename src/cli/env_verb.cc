@@ -17,7 +17,8 @@
 namespace cay::cli {
 namespace {
 
-constexpr char kHelp[] = R"(What cay env prints holds secrets, so it is not shown on a terminal. To use it:
+constexpr char kHelp[] =
+    R"TEXT(What cay env prints holds secrets, so it is not shown on a terminal. To use it:
 
   eval "$(cay env)"                  in sh, bash, zsh
   cay env --shell fish | source      in fish
@@ -26,7 +27,7 @@ constexpr char kHelp[] = R"(What cay env prints holds secrets, so it is not show
 
 It sets HF_ENDPOINT, HF_TOKEN and SSL_CERT_FILE, and HTTPS_PROXY where the names of
 exposed ports do not resolve on this machine.
-)";
+)TEXT";
 
 struct EnvOptions {
   std::string state;

@@ -67,17 +67,17 @@ std::string whatToDo(const std::string& name) {
 Error explained(Error error, const std::string& name) {
   switch (error.code) {
     case Code::kUnreachable:
-      error.message = "image " + quoted(name) +
+      error.message = "image " + cay::quoted(name) +
                       " is not here and its registry cannot be reached (" + error.message +
                       "): " + whatToDo(name);
       break;
     case Code::kDenied:
-      error.message = "image " + quoted(name) + ": the registry wants other credentials (" +
+      error.message = "image " + cay::quoted(name) + ": the registry wants other credentials (" +
                       error.message + "): log in with  skopeo login , or give --auth-file";
       break;
     case Code::kNotFound:
       error.message =
-          "image " + quoted(name) + ": the registry does not have it (" + error.message + ")";
+          "image " + cay::quoted(name) + ": the registry does not have it (" + error.message + ")";
       break;
     default:
       break;

@@ -69,7 +69,8 @@ CLI::Option* addEach(CLI::App& verb, const std::string& name, std::vector<std::s
             for (const std::string& text : texts) {
               auto got = read(text);
               if (!got) {
-                throw CLI::ValidationError(name, quoted(text) + " is not " + got.error().message);
+                throw CLI::ValidationError(name,
+                                           cay::quoted(text) + " is not " + got.error().message);
               }
               values.push_back(*std::move(got));
             }
@@ -191,7 +192,7 @@ Result<> completeServeOptions(hub::ServeOptions& options) {
     if (!isBelowLocalhost(options.domain)) continue;
     return fail(Code::kInvalid,
                 "--listen: others than this machine reach the hub by TLS only, and " +
-                    quoted(options.domain) +
+                    cay::quoted(options.domain) +
                     " is a name that only this machine knows: give it a name that " +
                     "they know (--domain), and a certificate that they trust " +
                     "(--tls-cert, --tls-key)");
@@ -201,7 +202,8 @@ Result<> completeServeOptions(hub::ServeOptions& options) {
   CAY_TRY(requireFile("--upstream-token-file", options.upstreamTokenFile));
   CAY_TRY(requireFile("--flavors", options.flavors));
   if (!options.cayHost.empty() && !isProgram(options.cayHost)) {
-    return fail(Code::kInvalid, "--cay-host: " + quoted(options.cayHost) + " is not a program");
+    return fail(Code::kInvalid,
+                "--cay-host: " + cay::quoted(options.cayHost) + " is not a program");
   }
   listenOnLoopback(options.listen);
   return {};

@@ -21,7 +21,7 @@ Result<> requirePrivate(const std::string& path) {
   CAY_ASSIGN(const Fd folder, sys::openAt(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY));
   CAY_ASSIGN(const sys::Stat stat, sys::statFd(folder.get()));
   if (stat.st_uid != ::geteuid()) {
-    return fail(Code::kConflict, "the state folder " + quoted(path) +
+    return fail(Code::kConflict, "the state folder " + cay::quoted(path) +
                                      " belongs to somebody else; give another one (--state)");
   }
   if ((stat.st_mode & kOthers) == 0) return {};
@@ -55,7 +55,7 @@ Result<hub::Paths> statePaths(const std::string& given, bool isRoot, const Varia
   std::error_code error;
   fs::path plain = fs::absolute(path, error);
   if (!error) plain = fs::weakly_canonical(plain, error);
-  if (error) return failSys("the state folder " + quoted(path), error.value());
+  if (error) return failSys("the state folder " + cay::quoted(path), error.value());
   std::string text = plain.string();
   while (text.size() > 1 && text.ends_with('/')) text.pop_back();
   if (text == "/") return fail(Code::kInvalid, "the state cannot be '/'");
@@ -67,7 +67,7 @@ Result<hub::Paths> openHub(const std::string& given) {
   const auto database = sys::statAt(AT_FDCWD, paths.database().c_str(), 0);
   if (!database && database.error().sys == EACCES) return std::unexpected(database.error());
   if (!database) {
-    return fail(Code::kNotFound, "there is no hub in " + quoted(paths.state) +
+    return fail(Code::kNotFound, "there is no hub in " + cay::quoted(paths.state) +
                                      " yet: start one with  cay serve --state " + paths.state);
   }
   CAY_TRY(requirePrivate(paths.state));
@@ -78,7 +78,7 @@ Result<hub::Paths> makeState(const std::string& given) {
   CAY_ASSIGN(hub::Paths paths, pathsOf(given));
   std::error_code error;
   fs::create_directories(fs::path(paths.state).parent_path(), error);
-  if (error) return failSys("make the folder of " + quoted(paths.state), error.value());
+  if (error) return failSys("make the folder of " + cay::quoted(paths.state), error.value());
   const auto made = sys::makeDirectoryAt(AT_FDCWD, paths.state.c_str(), 0700);
   if (!made && made.error().sys != EEXIST) return std::unexpected(made.error());
   CAY_TRY(requirePrivate(paths.state));

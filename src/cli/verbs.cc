@@ -60,7 +60,7 @@ std::string unknown(const CLI::App& app) {
   const std::vector<std::string> rest = app.remaining(true);
   std::string what;
   for (const std::string& argument : rest) {
-    what.append(what.empty() ? "" : " ").append(quoted(argument));
+    what.append(what.empty() ? "" : " ").append(cay::quoted(argument));
   }
   const bool isVerb =
       !rest.empty() && !rest.front().starts_with('-') && !lastOf(app).get_subcommands({}).empty();
