@@ -50,7 +50,8 @@ Result<sandbox::PoolFolder> openSandboxes(JobHouse& house) {
   CAY_ASSIGN(house.nursery, sandbox::Nursery::start({.mode = options.mode,
                                                      .sandboxes = folder.sandboxesPath(),
                                                      .groupName = folder.name(),
-                                                     .shape = kShape}));
+                                                     .shape = kShape,
+                                                     .program = options.cayHost}));
   house.groups = isolation::LimitGroups::find(folder.name());
   house.groupsName = folder.name();
   house.images = std::make_unique<layers::ImageStore>(

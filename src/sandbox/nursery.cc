@@ -37,7 +37,8 @@ Result<std::unique_ptr<Nursery>> Nursery::start(NurserySettings settings) {
 Result<> Nursery::launch() {
   CAY_ASSIGN(sys::SocketPair pair, sys::packetPair());
   const int descriptors[] = {pair.second.get()};
-  CAY_TRY(startSelf(
+  CAY_TRY(startProgram(
+      settings_.program,
       {kNurseryName, std::to_string(static_cast<int>(settings_.mode)), settings_.sandboxes,
        settings_.groupName, std::to_string(settings_.shape.headBytes),
        std::to_string(settings_.shape.ringBytes)},

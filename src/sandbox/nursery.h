@@ -1,5 +1,5 @@
-// Where keepers come from: one small process that is a copy of this program, knows the layers of
-// images and the walls of this machine, and is copied for each sandbox by clone3. A keeper is thus
+// Where keepers come from: one small process of cay-host, which knows the layers of images and the
+// walls of this machine, and is copied for each sandbox by clone3. A keeper is thus
 // made without an exec, shares the nursery's memory, and is never a child of a process with
 // threads.
 #pragma once
@@ -21,6 +21,7 @@ struct NurserySettings {
   std::string sandboxes;  // absolute path of the folder that holds a folder for each sandbox
   std::string groupName;  // of its control groups
   LogShape shape;
+  std::string program = "/proc/self/exe";  // cay-host
 };
 
 // The host's end. If the nursery dies, the next keeper gets a new one; keepers do not depend on it.

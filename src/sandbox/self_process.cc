@@ -15,7 +15,8 @@ constexpr int kOutOfTheWay = 16;
 
 }  // namespace
 
-Result<> startSelf(const std::vector<std::string>& arguments, std::span<const int> descriptors) {
+Result<> startProgram(const std::string& path, const std::vector<std::string>& arguments,
+                      std::span<const int> descriptors) {
   const std::string failure = "cannot start " + arguments.front();
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
@@ -44,7 +45,7 @@ Result<> startSelf(const std::vector<std::string>& arguments, std::span<const in
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
   pid_t pid = 0;
   const int error =
-      ::posix_spawn(&pid, "/proc/self/exe", &files, &attributes, argv.data(), noEnvironment);
+      ::posix_spawn(&pid, path.c_str(), &files, &attributes, argv.data(), noEnvironment);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&files);
   if (error != 0) return failSys(failure, error);

@@ -1,4 +1,4 @@
-// Starting this same program again under another name.
+// Starting this same program again under another name, or one that is to play such a part.
 #pragma once
 
 #include <span>
@@ -9,8 +9,13 @@
 
 namespace cay::sandbox {
 
-// Runs /proc/self/exe with these arguments, the first of which names it, in a session of its own
-// and with an empty environment. It gets `descriptors` from 3 on, and /dev/null below.
-Result<> startSelf(const std::vector<std::string>& arguments, std::span<const int> descriptors);
+// Runs the program of this path with these arguments, the first of which names it, in a session of
+// its own and with an empty environment. It gets `descriptors` from 3 on, and /dev/null below.
+Result<> startProgram(const std::string& path, const std::vector<std::string>& arguments,
+                      std::span<const int> descriptors);
+inline Result<> startSelf(const std::vector<std::string>& arguments,
+                          std::span<const int> descriptors) {
+  return startProgram("/proc/self/exe", arguments, descriptors);
+}
 
 }  // namespace cay::sandbox
