@@ -1,5 +1,7 @@
 #include "net/listener.h"
 
+#include <sys/socket.h>
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
@@ -18,7 +20,7 @@ namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
-using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
+using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol, Executor>;
 
 constexpr Millis kPauseWithoutDescriptors{100};
 // Connections accepted in a row before others get their turn.
@@ -31,7 +33,7 @@ bool isOutOfResources(int error) {
 Task<> acceptLoop(std::shared_ptr<Acceptor> acceptor,
                   std::shared_ptr<const Listener::Admit> admit) {
   const Executor executor = acceptor->get_executor();
-  const asio::generic::stream_protocol protocol(acceptor->local_endpoint().protocol().family(), 0);
+  const asio::generic::stream_protocol protocol = acceptor->local_endpoint().protocol();
   for (int burst = 0; acceptor->is_open();) {
     const int accepted = sys::accept(acceptor->native_handle());
     if (accepted >= 0) {
@@ -53,18 +55,19 @@ Task<> acceptLoop(std::shared_ptr<Acceptor> acceptor,
   }
 }
 
-class TcpListener final : public Listener {
+class AsioListener final : public Listener {
  public:
-  TcpListener(std::vector<std::shared_ptr<Acceptor>> acceptors, Admit admit)
-      : acceptors_(std::move(acceptors)), port_(acceptors_.front()->local_endpoint().port()) {
+  AsioListener(std::vector<std::shared_ptr<Acceptor>> acceptors, Admit admit)
+      : acceptors_(std::move(acceptors)),
+        port_(sys::localPort(acceptors_.front()->native_handle()).value_or(0)) {
     const auto shared = std::make_shared<const Admit>(std::move(admit));
     for (const auto& acceptor : acceptors_) {
       asio::co_spawn(acceptor->get_executor(), acceptLoop(acceptor, shared), asio::detached);
     }
   }
-  ~TcpListener() override { close(); }
-  TcpListener(const TcpListener&) = delete;
-  TcpListener& operator=(const TcpListener&) = delete;
+  ~AsioListener() override { close(); }
+  AsioListener(const AsioListener&) = delete;
+  AsioListener& operator=(const AsioListener&) = delete;
 
   [[nodiscard]] uint16_t port() const override { return port_; }
   void stop() override { close(); }
@@ -81,6 +84,18 @@ class TcpListener final : public Listener {
   uint16_t port_;
 };
 
+Result<std::shared_ptr<Acceptor>> acceptorOver(asio::io_context& io, Fd listener) {
+  int family = AF_INET;
+  socklen_t length = sizeof family;
+  ::getsockopt(listener.get(), SOL_SOCKET, SO_DOMAIN, &family, &length);
+  auto acceptor = std::make_shared<Acceptor>(io.get_executor());
+  boost::system::error_code error;
+  acceptor->assign(asio::generic::stream_protocol(family, 0), listener.get(), error);
+  if (error) return failSys("watch the listening socket", error.value());
+  (void)listener.release();
+  return acceptor;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Listener>> Listener::listen(asio::io_context& io,
@@ -90,7 +105,8 @@ Result<std::unique_ptr<Listener>> Listener::listen(asio::io_context& io,
   std::vector<std::shared_ptr<Acceptor>> acceptors;
   for (tcp::endpoint endpoint : at) {
     if (endpoint.port() == 0 && !acceptors.empty()) {
-      endpoint.port(acceptors.front()->local_endpoint().port());
+      CAY_ASSIGN(const uint16_t first, sys::localPort(acceptors.front()->native_handle()));
+      endpoint.port(first);
     }
     auto listener = sys::listenTcp(endpoint.data(), static_cast<socklen_t>(endpoint.size()));
     if (!listener) {
@@ -98,14 +114,17 @@ Result<std::unique_ptr<Listener>> Listener::listen(asio::io_context& io,
           std::move(listener).error().wrap("listen on " + endpoint.address().to_string() +
                                            " port " + std::to_string(endpoint.port())));
     }
-    auto acceptor = std::make_shared<Acceptor>(io.get_executor());
-    boost::system::error_code error;
-    acceptor->assign(endpoint.protocol(), listener->get(), error);
-    if (error) return failSys("watch the listening socket", error.value());
-    (void)listener->release();
+    CAY_ASSIGN(auto acceptor, acceptorOver(io, *std::move(listener)));
     acceptors.push_back(std::move(acceptor));
   }
-  return std::make_unique<TcpListener>(std::move(acceptors), std::move(admit));
+  return std::make_unique<AsioListener>(std::move(acceptors), std::move(admit));
+}
+
+Result<std::unique_ptr<Listener>> Listener::listenOn(asio::io_context& io, Fd listener,
+                                                     Admit admit) {
+  CAY_TRY(sys::takeListener(listener.get()));
+  CAY_ASSIGN(auto acceptor, acceptorOver(io, std::move(listener)));
+  return std::make_unique<AsioListener>(std::vector{std::move(acceptor)}, std::move(admit));
 }
 
 }  // namespace cay::net

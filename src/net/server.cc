@@ -84,24 +84,38 @@ class AsioServer final : public Server {
   std::unique_ptr<Listener> listener_;
 };
 
+std::shared_ptr<ServerCore> makeCore(asio::io_context& io, Handler& handler,
+                                     const ServerLimits& limits, WorkerPool* workers) {
+  std::signal(SIGPIPE, SIG_IGN);
+  return std::make_shared<ServerCore>(
+      ServerCore{.handler = handler,
+                 .limits = limits,
+                 .workers = workers,
+                 .sweep = std::make_shared<DeadlineSweep>(io.get_executor(), sweepInterval(limits)),
+                 .connections = {}});
+}
+
+Listener::Admit admitTo(const std::shared_ptr<ServerCore>& core) {
+  return [core](Stream stream, Peer peer) { admit(core, std::move(stream), std::move(peer)); };
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io,
                                                const std::vector<tcp::endpoint>& at,
                                                Handler& handler, const ServerLimits& limits,
                                                WorkerPool* workers) {
-  std::signal(SIGPIPE, SIG_IGN);
-  auto core = std::make_shared<ServerCore>(
-      ServerCore{.handler = handler,
-                 .limits = limits,
-                 .workers = workers,
-                 .sweep = std::make_shared<DeadlineSweep>(io.get_executor(), sweepInterval(limits)),
-                 .connections = {}});
-  const auto serve = [core](Stream stream, Peer peer) {
-    admit(core, std::move(stream), std::move(peer));
-  };
-  CAY_ASSIGN(auto listener, Listener::listen(io, at, serve));
+  auto core = makeCore(io, handler, limits, workers);
+  CAY_ASSIGN(auto listener, Listener::listen(io, at, admitTo(core)));
   return std::make_unique<AsioServer>(std::move(core), std::move(listener));
+}
+
+Result<std::unique_ptr<Server>> Server::listenOn(asio::io_context& io, Fd listener,
+                                                 Handler& handler, const ServerLimits& limits,
+                                                 WorkerPool* workers) {
+  auto core = makeCore(io, handler, limits, workers);
+  CAY_ASSIGN(auto listening, Listener::listenOn(io, std::move(listener), admitTo(core)));
+  return std::make_unique<AsioServer>(std::move(core), std::move(listening));
 }
 
 }  // namespace cay::net
