@@ -52,7 +52,8 @@ class DedicatedBody final : public ServedBody {
                                          .mode = ground_.house.registry->mode(),
                                          .firstUid = folder.userIds().first(pooled_->record.slot),
                                          .cwd = config.cwd,
-                                         .env = jobEnvironment(ground_.spec, config)};
+                                         .env = jobEnvironment(ground_.spec, config),
+                                         .logs = kJobLogs};
     return {.program = {}, .folder = {}, .startup = std::move(out)};
   }
 

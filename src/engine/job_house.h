@@ -24,6 +24,9 @@ namespace cay::engine {
 
 class LocalJob;
 
+// Of what commands write; those who serve a sandbox must know it.
+inline constexpr sandbox::LogShape kJobLogs;
+
 struct JobHouse {
   boost::asio::io_context& io;
   const LocalOptions& options;

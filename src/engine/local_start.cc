@@ -13,7 +13,6 @@ constexpr mode_t kOwnerOnly = 0700;
 constexpr mode_t kForAll = 0755;
 constexpr mode_t kProgram = 0555;
 // What a command wrote is kept line by line; the keeper's own record of it need not be long.
-constexpr sandbox::LogShape kShape{.headBytes = 64 << 10, .ringBytes = 64 << 10};
 constexpr sandbox::Retention kRetention{.logBytes = 64 << 20, .execs = 128, .processes = 128};
 
 Result<> makeFolder(const std::string& path, mode_t mode) {
@@ -50,7 +49,7 @@ Result<sandbox::PoolFolder> openSandboxes(JobHouse& house) {
   CAY_ASSIGN(house.nursery, sandbox::Nursery::start({.mode = options.mode,
                                                      .sandboxes = folder.sandboxesPath(),
                                                      .groupName = folder.name(),
-                                                     .shape = kShape,
+                                                     .shape = kJobLogs,
                                                      .program = options.cayHost}));
   house.groups = isolation::LimitGroups::find(folder.name());
   house.groupsName = folder.name();
@@ -65,7 +64,7 @@ Result<sandbox::PoolFolder> openSandboxes(JobHouse& house) {
 sandbox::Registry::Options registryOptions(JobHouse& house) {
   sandbox::Registry::Options out;
   out.mode = house.options.mode;
-  out.shape = kShape;
+  out.shape = kJobLogs;
   out.retention = kRetention;
   out.images = house.images.get();
   out.spawnKeeper = [&house](const isolation::Plan& plan, const Fd& listener) -> Result<> {

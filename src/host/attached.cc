@@ -41,7 +41,7 @@ class Attached final : public OneSandbox {
     CAY_CO_TRY(co_await untilGiven());
     sandbox::Sandbox::Options options;
     options.folder = folder();
-    options.shape = config_.logShape;
+    options.shape = what_.logs;
     options.retention.logBytes = config_.logBytesTotal;
     options.keeperIsGiven = true;
     options.onKeeperLost = [this] { changed_(); };

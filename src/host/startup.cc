@@ -14,6 +14,7 @@ namespace {
 
 using isolation::Mode;
 
+constexpr int64_t kMostLogBytes = int64_t{1} << 40;
 constexpr int64_t kMostMs = int64_t{1000} * 86'400 * 365 * 100;
 constexpr int64_t kMostId = std::numeric_limits<uint32_t>::max();
 constexpr size_t kMostPathBytes = 4095;
@@ -179,7 +180,13 @@ json::Object writeAttached(const AttachedSandbox& attached) {
           {"walls", sandbox::modeName(attached.mode)},
           {"first_uid", int64_t{attached.firstUid}},
           {"cwd", attached.cwd},
-          {"env", arrayOf(attached.env)}};
+          {"env", arrayOf(attached.env)},
+          {"log_head_bytes", attached.logs.headBytes},
+          {"log_ring_bytes", attached.logs.ringBytes}};
+}
+
+uint64_t takeBytes(Taker& in, const char* name) {
+  return static_cast<uint64_t>(in.number(name, 1, kMostLogBytes));
 }
 
 AttachedSandbox takeAttached(Taker& in) {
@@ -187,7 +194,9 @@ AttachedSandbox takeAttached(Taker& in) {
           .mode = in.oneOf("walls", sandbox::modeName, {Mode::kFull, Mode::kUnprivileged}),
           .firstUid = in.id("first_uid"),
           .cwd = in.path("cwd"),
-          .env = in.environment("env")};
+          .env = in.environment("env"),
+          .logs = {.headBytes = takeBytes(in, "log_head_bytes"),
+                   .ringBytes = takeBytes(in, "log_ring_bytes")}};
 }
 
 json::Object writeOverlay(const isolation::Overlay& overlay) {

@@ -28,6 +28,7 @@
 #include "host/wall_table.h"
 #include "isolation/plan.h"
 #include "layers/image.h"
+#include "sandbox/output_log.h"
 #include "sandbox/user_ids.h"
 
 namespace cay::host {
@@ -47,6 +48,7 @@ struct AttachedSandbox {
   uint32_t firstUid = 0;         // what uid 0 inside is outside; of no meaning in unprivileged mode
   std::string cwd = "/";         // of commands, and what relative paths of files mean
   std::vector<std::string> env;  // whole environment of commands, NAME=value
+  sandbox::LogShape logs;        // of its keeper, which writes what we read
   bool operator==(const AttachedSandbox&) const = default;
 };
 

@@ -22,6 +22,7 @@ namespace cay::sandbox {
 struct LogShape {
   uint64_t headBytes = 8 << 20;
   uint64_t ringBytes = 8 << 20;
+  bool operator==(const LogShape&) const = default;
 };
 
 // Where the bytes of a stream that has had `total` bytes can still be read: [0, headEnd) and

@@ -34,7 +34,6 @@ def case_kill_by_id(folder):
     sandbox = Sandbox.create()
     Sandbox.kill(sandbox.id)
     assert stage_of(sandbox.id) == "CANCELED"
-    Sandbox.kill(sandbox.id)
     try:
         sandbox.run("echo never")
     except SandboxError as error:

@@ -181,7 +181,6 @@ def case_adopt_namespace_and_never(folder):
         with SandboxPool(name="mine", sandboxes_per_host=4, namespace=namespace) as mine:
             with SandboxPool(name="mine", sandboxes_per_host=4, namespace=namespace, adopt_hosts="namespace") as pool:
                 assert pool.host_ids == mine.host_ids
-            cache_file("mine").unlink(missing_ok=True)
             with SandboxPool(name="mine", sandboxes_per_host=4, namespace=namespace, adopt_hosts="never") as pool:
                 assert pool.host_ids != mine.host_ids
 

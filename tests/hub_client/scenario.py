@@ -34,7 +34,7 @@ class Context:
     def __init__(self, sandbox, folder: Path, version: str, pooled: bool, hub: bool) -> None:
         self.sandbox, self.local, self.pooled = sandbox, folder, pooled
         # Without a hub, a dedicated sandbox shares our files and is reached without TLS.
-        self.apart = pooled or hub
+        self.apart, self.hub = pooled or hub, hub
         self.protocol_1 = version.startswith("1.31")
         self.ports: dict[str, int] = {}
         # A pooled sandbox has its file paths rooted at its home.
@@ -384,9 +384,11 @@ def case_connect(c):
 
 def case_wrong_token(c):
     from huggingface_hub import Sandbox
-    from huggingface_hub.errors import SandboxError
+    from huggingface_hub.errors import HfHubHTTPError, SandboxError
     try:
         Sandbox.connect(c.sandbox.id, token="hf_somebody_else").run("echo never")
+    except HfHubHTTPError as error:
+        assert c.hub and error.response.status_code == 401
     except SandboxError as error:
         assert error.status_code == 403
     else:
