@@ -189,7 +189,7 @@ class Hub:
         found = {
             "processes": [(p, _command(p)) for p in self.processes()],
             "mounts": [m for m in Path("/proc/self/mountinfo").read_text().splitlines() if str(self.place.top) in m],
-            "groups": [str(g) for n in names if n for g in GROUPS.glob(f"**/*{n}*")] if GROUPS.exists() else [],
+            "groups": [g for n in names if n for g in _groups(n)],
             "links": [n for u in uplinks if not _is_leased(u) and (n := f"cayup{u}") in os.listdir("/sys/class/net")],
             "tables": [t for u in uplinks if not _is_leased(u) and (t := f"cay_uplink{u}") in _tables()],
             "folders": [str(p) for place in ("sandboxes/sandboxes", "sandboxes/trash", "sandboxes/new", "images/new")
@@ -243,6 +243,11 @@ class Hub:
             return answer.status, dict(answer.getheaders()), answer.read()
         finally:
             connection.close()
+
+
+def _groups(name: str) -> list[str]:
+    """Control groups of that name; those of others may come and go meanwhile."""
+    return [folder for folder, _, _ in os.walk(GROUPS) if name in os.path.basename(folder)]
 
 
 def _command(pid: int) -> str:

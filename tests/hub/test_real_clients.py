@@ -110,7 +110,7 @@ def parameters():
     for version in VERSIONS:
         for way in WAYS:
             for script in SCRIPTS:
-                marks = [pytest.mark.xdist_group("real-clients")]
+                marks = [pytest.mark.xdist_group(f"real-{version}-{way}")]
                 if (version, way, script) != ("2.4.0", "names", "dedicated"):
                     marks.append(pytest.mark.slow)
                 for case in cases_of(script):
