@@ -1,7 +1,9 @@
 """Fixtures: a shared cay-host for tests that only use it, and a maker of hosts for those that need their own.
 
-A module that says MODES = ("dedicated", "pool") has its tests run in each (in a pool they count as slow, unless it
-says QUICK_IN_POOLS = True): there `host` is a dedicated cay-host or one sandbox of a pool. Tests marked `dedicated` stay out of the pool."""
+A module that says MODES = ("dedicated", "attached", "pool") has its tests run in each (all but the first count as slow,
+unless it says QUICK_IN_POOLS = True): there `host` is a dedicated cay-host, one that serves a sandbox which somebody
+else has made, or one sandbox of a pool. Tests marked `dedicated` run in the first alone, and those marked
+`makes_keepers` not in the second."""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ sys.path.insert(0, os.path.dirname(__file__))
 
 from host import BINARY, Host  # noqa: E402  (after the path is set)
 from inner_server import InnerServer, listen_inside  # noqa: E402
-from pool_host import InsidePath, PoolHost, Sandbox, start_sandbox  # noqa: E402
+from attached_host import AttachedHost, start_sandbox  # noqa: E402
+from pool_host import InsidePath, PoolHost, Sandbox  # noqa: E402
 import score  # noqa: E402
 
 
@@ -34,15 +37,21 @@ def pytest_configure(config) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
 
 
+def is_walled(mode: str) -> bool:
+    return mode == "attached" or mode.startswith("pool")
+
+
 def pytest_generate_tests(metafunc) -> None:
     modes = getattr(metafunc.module, "MODES", None)
     if modes and "where" in metafunc.fixturenames:
         if metafunc.definition.get_closest_marker("dedicated"):
-            modes = [m for m in modes if not m.startswith("pool")]
+            modes = [m for m in modes if not is_walled(m)]
+        if metafunc.definition.get_closest_marker("makes_keepers"):
+            modes = [m for m in modes if m != "attached"]
         quick = getattr(metafunc.module, "QUICK_IN_POOLS", False)
         metafunc.parametrize(
             "where",
-            [m if quick or not m.startswith("pool") else pytest.param(m, marks=pytest.mark.slow) for m in modes],
+            [m if quick or not is_walled(m) else pytest.param(m, marks=pytest.mark.slow) for m in modes],
             indirect=True,
             scope="module",
         )
@@ -54,7 +63,7 @@ def pytest_terminal_summary(terminalreporter) -> None:
 
 @pytest.fixture(scope="module")
 def where(request) -> str:
-    """dedicated, pool (network host) or pool-none (network none)."""
+    """dedicated, attached, pool (network host) or pool-none (network none)."""
     return getattr(request, "param", "dedicated")
 
 
@@ -88,9 +97,15 @@ def start_host(where, tmp_path):
             made.append(pool)
             pool.start()
             return Sandbox(pool, after.document)
+        if isinstance(after, AttachedHost):
+            made.append(after.again(**options))
+            return made[-1].start()
         if after is not None:
             options = {"mark": after.mark, "token": after.token, **options}
             state = after.state
+        if where == "attached":
+            made.append(AttachedHost(**options))
+            return made[-1].start()
         if not where.startswith("pool"):
             made.append(Host(state or tmp_path / f"state{len(made)}", **options))
             return made[-1].start()
@@ -139,7 +154,7 @@ def own_client(own_host):
 
 
 def folder_of(host, tmp_path):
-    if not host.in_pool:
+    if not host.walled:
         return tmp_path
     path = InsidePath(host, f"/tmp/{tmp_path.name}-{secrets.token_hex(3)}")
     path.mkdir()

@@ -240,6 +240,7 @@ class Host:
     # ---- what a sandbox of a pool has too (pool_host.py): tests that run in both modes use only this
 
     in_pool = False
+    walled = False  # its files and sockets are ours too
 
     def route(self, path: str) -> str:
         return path

@@ -127,7 +127,82 @@ class PoolHost(Host):
             return False
 
 
-class Sandbox:
+class Walled:
+    """What tests do in a sandbox behind walls from outside, once they know its keeper (PID 1 inside)."""
+
+    walled = True
+    _keeper: int | None = None  # the host's pid
+
+    def keeper(self) -> int:
+        raise NotImplementedError
+
+    def _find_keeper(self) -> bool:
+        raise NotImplementedError
+
+    def first_uid(self) -> int:
+        """What uid 0 inside is outside."""
+        return os.stat(f"/proc/{self.keeper()}/root/root").st_uid
+
+    def outer_pid(self, inner: int) -> int | None:
+        if not self._find_keeper():
+            return None
+        space = pid_space(self._keeper)
+        return next((p for p in all_pids() if pid_space(p) == space and _inner_pid(p) == inner), None)
+
+    def process_state(self, pid: int) -> str | None:
+        outer = self.outer_pid(pid)
+        return None if outer is None else process_state(outer)
+
+    def is_running(self, pid: int) -> bool:
+        return self.process_state(pid) not in (None, "Z", "X")
+
+    def gone(self, pid: int, timeout: float = 5.0) -> None:
+        wait_until(lambda: not self.is_running(pid), timeout, f"the end of process {pid} inside")
+
+    def inside(self, function):
+        """Runs a function in a child process that stands in the sandbox's root and network, with its uid."""
+        return self._in_child(lambda: (function(), []))[0]
+
+    def inside_socket(self, function) -> socket.socket:
+        """As inside(), for a function that makes a socket."""
+
+        def make():
+            made = function()
+            return None, [made.detach()]
+
+        return socket.socket(fileno=self._in_child(make)[1][0])
+
+    def _in_child(self, work):
+        """What `work` gives in a child inside: a value and descriptors."""
+        keeper, uid = self.keeper(), self.first_uid()
+        ours, theirs = socket.socketpair()
+        child = os.fork()
+        if child == 0:
+            try:
+                ours.close()
+                try:
+                    _enter(keeper, uid)
+                    value, fds = work()
+                except BaseException as error:  # pylint: disable=broad-except
+                    value, fds = _Failure(error), []
+                socket.send_fds(theirs, [b"x"], fds)
+                theirs.sendall(pickle.dumps(value))
+            finally:
+                os._exit(0)
+        theirs.close()
+        with ours:
+            _, fds, _, _ = socket.recv_fds(ours, 1, 1)
+            parts = []
+            while part := ours.recv(1 << 20):
+                parts.append(part)
+        os.waitpid(child, 0)
+        value = pickle.loads(b"".join(parts))
+        if isinstance(value, _Failure):
+            raise value.error
+        return value, fds
+
+
+class Sandbox(Walled):
     """One sandbox of a pool. Has what the tests of both modes use of a Host."""
 
     in_pool = True
@@ -135,7 +210,6 @@ class Sandbox:
     def __init__(self, host: PoolHost, document: dict) -> None:
         self.host, self.document = host, document
         self.id, self.token = document["id"], document["token"]
-        self._keeper: int | None = None
 
     # ---- as a Host
 
@@ -216,84 +290,10 @@ class Sandbox:
 
     def _find_keeper(self) -> bool:
         if self._keeper is None or not is_running(self._keeper):
-            spaces = {_pid_space(p) for p in self.commands()} - {None, _pid_space(os.getpid())}
-            found = [p for p in all_pids() if _pid_space(p) in spaces and _inner_pid(p) == 1] if spaces else []
+            spaces = {pid_space(p) for p in self.commands()} - {None, pid_space(os.getpid())}
+            found = [p for p in all_pids() if pid_space(p) in spaces and _inner_pid(p) == 1] if spaces else []
             self._keeper = found[0] if found else None
         return self._keeper is not None
-
-    def first_uid(self) -> int:
-        """What uid 0 inside is outside."""
-        return os.stat(f"/proc/{self.keeper()}/root/root").st_uid
-
-    def outer_pid(self, inner: int) -> int | None:
-        if not self._find_keeper():
-            return None
-        space = _pid_space(self._keeper)
-        return next((p for p in all_pids() if _pid_space(p) == space and _inner_pid(p) == inner), None)
-
-    def process_state(self, pid: int) -> str | None:
-        outer = self.outer_pid(pid)
-        return None if outer is None else process_state(outer)
-
-    def is_running(self, pid: int) -> bool:
-        return self.process_state(pid) not in (None, "Z", "X")
-
-    def gone(self, pid: int, timeout: float = 5.0) -> None:
-        wait_until(lambda: not self.is_running(pid), timeout, f"the end of process {pid} inside")
-
-    def inside(self, function):
-        """Runs a function in a child process that stands in the sandbox's root and network, with its uid."""
-        return self._in_child(lambda: (function(), []))[0]
-
-    def inside_socket(self, function) -> socket.socket:
-        """As inside(), for a function that makes a socket."""
-
-        def make():
-            made = function()
-            return None, [made.detach()]
-
-        return socket.socket(fileno=self._in_child(make)[1][0])
-
-    def _in_child(self, work):
-        """What `work` gives in a child inside: a value and descriptors."""
-        keeper, uid = self.keeper(), self.first_uid()
-        ours, theirs = socket.socketpair()
-        child = os.fork()
-        if child == 0:
-            try:
-                ours.close()
-                try:
-                    _enter(keeper, uid)
-                    value, fds = work()
-                except BaseException as error:  # pylint: disable=broad-except
-                    value, fds = _Failure(error), []
-                socket.send_fds(theirs, [b"x"], fds)
-                theirs.sendall(pickle.dumps(value))
-            finally:
-                os._exit(0)
-        theirs.close()
-        with ours:
-            _, fds, _, _ = socket.recv_fds(ours, 1, 1)
-            parts = []
-            while part := ours.recv(1 << 20):
-                parts.append(part)
-        os.waitpid(child, 0)
-        value = pickle.loads(b"".join(parts))
-        if isinstance(value, _Failure):
-            raise value.error
-        return value, fds
-
-
-def start_sandbox(where: str, state: Path, **options) -> Host | Sandbox:
-    """A dedicated host, or (`pool`, `pool-none`) a sandbox of a pool whose paths are those of a dedicated one."""
-    if not where.startswith("pool"):
-        return Host(state, **options).start()
-    host = PoolHost(**options).start()
-    try:
-        return host.create(paths="root", network="none" if where == "pool-none" else "host")
-    except BaseException:
-        host.destroy()
-        raise
 
 
 class _Failure:
@@ -314,7 +314,7 @@ def _enter(keeper: int, uid: int) -> None:
     os.umask(0o022)
 
 
-def _pid_space(pid: int) -> str | None:
+def pid_space(pid: int) -> str | None:
     try:
         return os.readlink(f"/proc/{pid}/ns/pid")
     except OSError:

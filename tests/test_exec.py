@@ -8,7 +8,7 @@ import pytest
 
 from host import SANITIZED
 
-MODES = ("dedicated", "pool")
+MODES = ("dedicated", "attached", "pool")
 QUICK_IN_POOLS = True
 
 EXIT_KEYS = {"event", "exit_code", "signal", "timed_out", "duration_ms", "exec_id", "cause", "limits_hit",

@@ -9,9 +9,9 @@ import pytest
 
 from client import Output
 from host import SANITIZED, descendants, is_running, process_state, wait_until
-from pool_host import start_sandbox
+from attached_host import start_sandbox
 
-MODES = ("dedicated", "subreaper", "pool")
+MODES = ("dedicated", "subreaper", "attached", "pool")
 
 # A child in the same group, one in a session of its own, and one that forked twice.
 TREE = ("sh -c 'echo $$; exec sleep 300' & "

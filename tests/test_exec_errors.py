@@ -2,7 +2,7 @@
 
 import pytest
 
-MODES = ("dedicated", "pool")
+MODES = ("dedicated", "attached", "pool")
 
 
 def failed_start(client, cmd, **fields):

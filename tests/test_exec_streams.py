@@ -10,7 +10,7 @@ import pytest
 from client import Output
 from host import SANITIZED, rss_bytes, wait_until
 
-MODES = ("dedicated", "pool")
+MODES = ("dedicated", "attached", "pool")
 
 SEQ = "".join(f"{n}\n" for n in range(1, 20001))
 

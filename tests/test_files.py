@@ -11,7 +11,7 @@ import pytest
 
 from host import wait_until
 
-MODES = ("dedicated", "pool")
+MODES = ("dedicated", "attached", "pool")
 
 MIB = 1 << 20
 ENTRY_KEYS = {"name", "path", "type", "size", "mtime_ms", "mode"}

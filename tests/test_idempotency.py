@@ -7,7 +7,7 @@ import pytest
 from client import Output, parse_events
 from host import wait_until
 
-MODES = ("dedicated", "pool")
+MODES = ("dedicated", "attached", "pool")
 
 
 @pytest.fixture

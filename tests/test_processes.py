@@ -9,7 +9,7 @@ import pytest
 
 from host import descendants, is_running, process_state, wait_until
 
-MODES = ("dedicated", "pool")
+MODES = ("dedicated", "attached", "pool")
 
 
 @pytest.fixture

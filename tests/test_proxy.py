@@ -15,7 +15,7 @@ from host import wait_until
 from inner_server import answer, listen_inside
 from raw_http import RawConnection, raw_head
 
-MODES = ("dedicated", "pool", "pool-none")
+MODES = ("dedicated", "attached", "pool", "pool-none")
 
 
 @pytest.fixture

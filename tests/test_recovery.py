@@ -9,7 +9,7 @@ import pytest
 from client import Output
 from host import Host, wait_until
 
-MODES = ("dedicated", "pool")
+MODES = ("dedicated", "attached", "pool")
 
 COUNTER = "i=0; while [ $i -lt {n} ]; do echo $i; echo e$i >&2; i=$((i+1)); sleep 0.05; done; exit 7"
 
@@ -140,6 +140,7 @@ def test_ten_crashes_in_a_row(own_host, crash):
     assert done.stdout == "".join(f"{i}\n" for i in range(100))
 
 
+@pytest.mark.makes_keepers
 def test_keeper_lost_as_well(own_host, crash):
     """The power fails: what ran is gone, and the record says so instead of pretending."""
     process = own_host.client().spawn("echo before; exec sleep 300")
@@ -159,6 +160,7 @@ def test_keeper_lost_as_well(own_host, crash):
     assert client.exec("echo works").stdout == "works\n"
 
 
+@pytest.mark.makes_keepers
 def test_host_lost_record_has_no_exit_code(own_host, crash):
     process = own_host.client().spawn("exec sleep 300")
     everything = own_host.processes()
@@ -171,6 +173,7 @@ def test_host_lost_record_has_no_exit_code(own_host, crash):
     assert client.process(process["id"])["exit_code"] is None
 
 
+@pytest.mark.makes_keepers
 def test_sigterm_leaves_the_state_for_the_next_start(own_host, start_host):
     client = own_host.client()
     done = client.exec("echo kept")
@@ -195,6 +198,7 @@ def test_two_hosts_cannot_share_a_state(own_host):
     assert own_host.client().exec("echo unharmed").stdout == "unharmed\n"
 
 
+@pytest.mark.makes_keepers
 def test_damaged_state_does_not_stop_the_start(own_host, start_host):
     client = own_host.client()
     done = client.exec("echo x")

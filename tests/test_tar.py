@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-MODES = ("dedicated", "pool")
+MODES = ("dedicated", "attached", "pool")
 
 
 def get_tar(client, path):

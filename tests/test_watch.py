@@ -7,7 +7,7 @@ import pytest
 
 from host import wait_until
 
-MODES = ("dedicated", "pool")
+MODES = ("dedicated", "attached", "pool")
 
 
 @contextlib.contextmanager

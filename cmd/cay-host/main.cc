@@ -36,13 +36,6 @@ std::vector<std::string> takeEnvironment(char** environment) {
   return out;
 }
 
-// Sandboxes see the command line of their keeper, which is a copy of the nursery. The host's paths
-// are not theirs to know.
-void hideArguments(int argc, char** argv) {
-  for (int i = 0; i < argc; ++i) std::memset(argv[i], 0, std::strlen(argv[i]));
-  std::memcpy(argv[0], "cay-keeper", sizeof "cay-keeper");
-}
-
 // Descriptors that were left open around us are nobody's business below; 0 to 2 must exist, or a
 // socket would take their place.
 void tidyDescriptors() {
@@ -61,13 +54,10 @@ void tidyDescriptors() {
 }  // namespace
 
 int main(int argc, char** argv, char** environment) {
+  if (const auto code = cay::sandbox::runAsNursery(argc, argv)) return *code;
   std::vector<std::string> arguments(argv, argv + argc);
   if (auto options = cay::sandbox::keeperArguments(arguments)) {
     return cay::sandbox::runKeeper(std::move(*options));
-  }
-  if (const auto settings = cay::sandbox::nurseryArguments(arguments)) {
-    hideArguments(argc, argv);
-    return cay::sandbox::runNursery(*settings);
   }
   if (argc > 1 && arguments[1] == cay::isolation::kProbeArgument) {
     return cay::isolation::runProbe({argv + 2, static_cast<size_t>(argc - 2)});

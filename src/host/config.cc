@@ -5,11 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "sandbox/pool_record.h"
+#include "sys/file.h"
 #include "sys/io.h"
 
 namespace cay::host {
@@ -48,10 +51,13 @@ it runs as. CAY_TREE_KILL=subreaper holds the processes of a command together wi
                           that can be had here)
   --compat-host-token     sandboxes also take the host's token, for clients that know no other
                           (SBX_COMPAT_HOST_TOKEN=1)
-)";
 
-constexpr uint64_t kMostCapacity = 20'000;
-constexpr uint64_t kMostReady = 1'000;
+For a program that starts cay-host, with descriptors that it has inherited:
+
+  --config-fd N           a JSON document with token and settings, or with the sandbox to serve
+  --listen-fd N           a socket that listens already, instead of --port and --listen
+  --ready-fd N            where "ready" is written once requests are answered
+)";
 
 std::unexpected<Error> bad(std::string_view name, std::string_view value,
                            std::string_view expected) {
@@ -74,10 +80,6 @@ Result<std::string> readToken(std::string_view path) {
   while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
   if (text->empty()) return fail(Code::kInvalid, "--token-file: " + quoted(path) + " is empty");
   return *text;
-}
-
-bool isHeaderSafe(std::string_view token) {
-  return std::ranges::all_of(token, [](char c) { return c > 0x20 && c < 0x7F; });
 }
 
 bool isAddress(std::string_view text) {
@@ -191,6 +193,47 @@ Result<> setLogLevelName(Config& config, std::string_view name, std::string_view
   return {};
 }
 
+Result<int> descriptorIn(std::string_view name, std::string_view value) {
+  CAY_ASSIGN(const uint64_t number, numberIn(name, value, 3, 1'000'000));
+  const int fd = static_cast<int>(number);
+  if (::fcntl(fd, F_GETFD) < 0) return bad(name, value, "an open descriptor");
+  return fd;
+}
+
+Result<> setListenFd(Config& config, std::string_view name, std::string_view value) {
+  CAY_ASSIGN(config.listenFd, descriptorIn(name, value));
+  return {};
+}
+
+Result<> setReadyFd(Config& config, std::string_view name, std::string_view value) {
+  CAY_ASSIGN(config.readyFd, descriptorIn(name, value));
+  return {};
+}
+
+Result<> setStartup(Config& config, std::string_view name, std::string_view value) {
+  CAY_ASSIGN(const int fd, descriptorIn(name, value));
+  const Fd file(fd);
+  // By its name below /proc, so that it does not matter how far it was read or written.
+  auto text = sys::readFile(sys::fdPath(file.get()).c_str(), kMostStartupBytes + 1);
+  auto read = text ? parseStartup(*text) : std::unexpected(text.error());
+  if (text) ::explicit_bzero(text->data(), text->size());
+  if (!read) return std::unexpected(std::move(read).error().wrap(name));
+  config.token = std::move(read->token);
+  config.compatHostToken = read->compatHostToken;
+  config.idleTimeoutMs = read->idleTimeoutMs;
+  config.lifetimeMs = read->lifetimeMs;
+  config.endNote = std::move(read->endNote);
+  config.attached = std::move(read->attached);
+  config.pool = std::move(read->pool);
+  config.hostMode = config.pool.has_value();
+  if (!config.pool) return {};
+  config.capacity = config.pool->capacity;
+  config.mostReady = config.pool->mostReady;
+  config.walls = config.pool->mode;
+  config.state = std::move(read->stateFolder);
+  return {};
+}
+
 // A setting, with its flag and its variable where it has them.
 struct Setting {
   std::string_view flag;
@@ -209,6 +252,9 @@ constexpr Setting kSettings[] = {
     {.flag = "--log-bytes-per-exec", .variable = "", .set = setLogBytesPerExec},
     {.flag = "--log-bytes-total", .variable = "", .set = setLogBytesTotal},
     {.flag = "--log-level", .variable = "", .set = setLogLevelName},
+    {.flag = "--config-fd", .variable = "", .set = setStartup},
+    {.flag = "--listen-fd", .variable = "", .set = setListenFd},
+    {.flag = "--ready-fd", .variable = "", .set = setReadyFd},
     {.flag = "", .variable = "CAY_TREE_KILL", .set = setTreeKill},
     {.flag = "--host-mode", .variable = "SBX_HOST_MODE", .set = setHostMode, .isSwitch = true},
     {.flag = "--capacity", .variable = "SBX_CAPACITY", .set = setCapacity},
@@ -259,6 +305,9 @@ Result<> checkWhole(Config& config) {
   }
   if (config.hostMode && config.token.empty()) {
     return fail(Code::kInvalid, "host mode needs a token: SBX_TOKEN or --token-file");
+  }
+  if (config.token.empty() && config.listenFd >= 0) {
+    return fail(Code::kInvalid, "--listen-fd: without a token nobody could be told from others");
   }
   if (config.token.empty()) {
     for (const std::string& address : config.listen) {

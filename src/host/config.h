@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "host/startup.h"
 #include "isolation/plan.h"
 #include "sandbox/output_log.h"
 
@@ -33,6 +35,14 @@ struct Config {
   size_t mostReady = 16;                 // of which so many may be made before they are asked for
   std::string images;                    // a folder of local roots; empty: there are none
   std::optional<isolation::Mode> walls;  // the strongest that can be had, if not set
+
+  // What another program that starts us says besides (startup.h).
+  std::optional<AttachedSandbox> attached;
+  std::optional<PoolSettings> pool;
+  int64_t lifetimeMs = 0;  // 0: for ever
+  std::string endNote;     // a file; empty: none
+  int listenFd = -1;
+  int readyFd = -1;
 
   enum class Action { kServe, kHelp, kVersion } action = Action::kServe;
 };

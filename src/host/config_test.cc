@@ -1,7 +1,10 @@
 #include "host/config.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include "sys/io.h"
 #include "testing/temp_dir.h"
 
 namespace cay::host {
@@ -101,6 +104,63 @@ TEST(Config, ATokenFileLosesItsLastNewline) {
   const testing::TempDir dir;
   EXPECT_EQ(parseConfig({"--token-file", dir.write("t", "secret\n")}, {})->token, "secret");
   EXPECT_NE(errorOf({"--token-file", dir.write("e", "\n")}).find("empty"), std::string::npos);
+}
+
+std::string number(const Fd& fd) {
+  return std::to_string(fd.get());
+}
+
+TEST(Config, AnotherProgramSaysWhatToServe) {
+  Startup startup;
+  startup.token = "t";
+  startup.idleTimeoutMs = 1'000;
+  startup.lifetimeMs = 2'000;
+  startup.endNote = "/n";
+  startup.attached = AttachedSandbox{.folder = "/f"};
+  Fd text = sys::memoryFile("startup", startupText(startup)).value();
+  const Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto config =
+      parseConfig({"--config-fd", number(text), "--listen-fd", number(listener)}, {"SBX_TOKEN=u"});
+  EXPECT_EQ(::fcntl(text.get(), F_GETFD), -1) << "it is closed";
+  (void)text.release();
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->token, "t");
+  EXPECT_EQ(config->idleTimeoutMs, 1'000);
+  EXPECT_EQ(config->lifetimeMs, 2'000);
+  EXPECT_EQ(config->endNote, "/n");
+  EXPECT_EQ(config->attached, startup.attached);
+  EXPECT_EQ(config->listenFd, listener.get());
+  EXPECT_FALSE(config->hostMode);
+}
+
+TEST(Config, AnotherProgramSettlesAPool) {
+  Startup startup;
+  startup.token = "t";
+  startup.compatHostToken = true;
+  startup.stateFolder = "/s";
+  startup.pool =
+      PoolSettings{.capacity = 5, .mostReady = 2, .mode = isolation::Mode::kUnprivileged};
+  Fd text = sys::memoryFile("startup", startupText(startup)).value();
+  const auto config = parseConfig({"--config-fd", number(text)}, {});
+  (void)text.release();
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_TRUE(config->hostMode);
+  EXPECT_TRUE(config->compatHostToken);
+  EXPECT_EQ(config->capacity, 5U);
+  EXPECT_EQ(config->mostReady, 2U);
+  EXPECT_EQ(config->walls, isolation::Mode::kUnprivileged);
+  EXPECT_EQ(config->state, "/s");
+  EXPECT_EQ(config->pool, startup.pool);
+}
+
+TEST(Config, DescriptorsThatAreNoneAreNamed) {
+  for (const char* flag : {"--config-fd", "--listen-fd", "--ready-fd"}) {
+    for (const char* value : {"0", "2", "-1", "x", "999999", "99999999999"}) {
+      EXPECT_NE(errorOf({flag, value}, {"SBX_TOKEN=t"}).find(flag), std::string::npos) << value;
+    }
+  }
+  const Fd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  EXPECT_NE(errorOf({"--listen-fd", number(file)}).find("token"), std::string::npos);
 }
 
 TEST(Config, CommandsGetTheEnvironmentWithoutWhatConfiguresTheHost) {

@@ -140,6 +140,8 @@ Result<ParsedCreate> parseCreate(std::string_view body, std::string_view key,
   CAY_ASSIGN(const json::Object object, bodyObject(body, /*mayBeEmpty=*/true));
   ParsedCreate parsed;
   parsed.request.spec.limits = defaults.limits;
+  parsed.request.spec.env = defaults.env;
+  parsed.request.spec.binds = defaults.binds;
   CAY_ASSIGN(const auto count, number(object, "count", 1, kMostCount, Numbers::kWhole));
   parsed.request.count = static_cast<uint32_t>(count.value_or(1));
   CAY_TRY(readSpec(object, parsed.request.spec));

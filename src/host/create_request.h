@@ -15,7 +15,9 @@ namespace cay::host {
 struct CreateDefaults {
   isolation::Mode mode = isolation::Mode::kFull;
   isolation::Limits limits;
-  std::string whyNoDisks;  // why disks cannot be limited here; empty: they can
+  std::string whyNoDisks = {};              // why disks cannot be limited here; empty: they can
+  std::vector<std::string> env = {};        // NAME=value; a request may change it
+  std::vector<isolation::Bind> binds = {};  // of every sandbox
 };
 
 struct ParsedCreate {

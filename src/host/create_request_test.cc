@@ -174,6 +174,18 @@ TEST(CreateRequest, AKeyBelongsToOneBody) {
   EXPECT_NE(print("{}"), print(R"({"count":2})"));
 }
 
+TEST(CreateRequest, WhatEverySandboxHasARequestAddsTo) {
+  const CreateDefaults defaults{.env = {"A=1", "B=2", "C=3"},
+                                .binds = {{.source = "/v", .at = "/data"}}};
+  const auto parsed = parseCreate(R"({"env":{"B":"own","C":null,"D":4}})", "", defaults);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->request.spec.env, (std::vector<std::string>{"A=1", "B=own", "D=4"}));
+  EXPECT_EQ(parsed->request.spec.binds, defaults.binds);
+  const auto greedy = parseCreate(R"({"binds":[{"source":"/","at":"/x"}]})", "", {});
+  ASSERT_TRUE(greedy);
+  EXPECT_TRUE(greedy->request.spec.binds.empty()) << "no request mounts anything";
+}
+
 TEST(CreateRequest, DefaultsLeaveTheMachineHalfOfItsMemory) {
   EXPECT_EQ(defaultLimits(1024 * kMiB).memoryBytes, 512 * kMiB);
   EXPECT_EQ(defaultLimits(1024 * 1024 * kMiB).memoryBytes, 2048 * kMiB);

@@ -2,10 +2,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "host/dedicated_router.h"
-#include "host/served.h"
+#include "host/one_sandbox.h"
 #include "sandbox/keeper_process.h"
 
 namespace cay::host {
@@ -16,17 +14,12 @@ std::string currentFolder() {
   return ::getcwd(path, sizeof path) != nullptr ? path : "/";
 }
 
-class Dedicated final : public Served, private SandboxAccess {
+class Dedicated final : public OneSandbox {
  public:
   Dedicated(boost::asio::io_context& io, net::WorkerPool& workers, const Config& config,
             std::vector<std::string> environment, uint64_t commandOpenFiles)
-      : io_(io),
-        config_(config),
-        commandOpenFiles_(commandOpenFiles),
-        defaults_{.env = std::move(environment), .cwd = currentFolder()},
-        files_{.place = nullptr, .workers = workers},
-        activity_(monotonicMs()),
-        router_(config.token, *this, activity_) {}
+      : OneSandbox(io, workers, config, {.env = std::move(environment), .cwd = currentFolder()}),
+        commandOpenFiles_(commandOpenFiles) {}
 
   net::Task<Result<>> start() override {
     CAY_CO_ASSIGN(state_, sandbox::StateFolder::open(config_.state));
@@ -49,8 +42,6 @@ class Dedicated final : public Served, private SandboxAccess {
     co_return Result<>();
   }
 
-  net::Handler& handler() override { return router_; }
-
   void listening(uint16_t port) override {
     port_ = port;
     log(Level::kInfo, "listening",
@@ -63,26 +54,13 @@ class Dedicated final : public Served, private SandboxAccess {
          {"state", config_.state}});
   }
 
-  int64_t tick(int64_t nowMs) override { return activity_.quietMs(nowMs, sandbox_->running()); }
-
-  net::Task<> shutdown() override { return sandbox_->shutdown(); }
-
  private:
-  ExecService exec() override { return {.sandbox = *sandbox_, .defaults = defaults_}; }
-  net::Task<Result<FileService>> files() override { co_return files_; }
   net::Dialer& dialer() override { return dialer_; }
   [[nodiscard]] uint16_t ownPort() const override { return port_; }
 
-  boost::asio::io_context& io_;
-  const Config& config_;
   const uint64_t commandOpenFiles_;
-  const ExecDefaults defaults_;
   sandbox::StateFolder state_;
-  std::unique_ptr<sandbox::Sandbox> sandbox_;
-  FileService files_;
   net::LoopbackDialer dialer_;
-  sandbox::Activity activity_;
-  DedicatedRouter router_;
   uint16_t port_ = 0;
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "host/pooled_access.h"
 
 namespace cay::host {
 namespace {
@@ -54,16 +55,23 @@ void logMissing(const WallTable& walls) {
 }  // namespace
 
 Pool::Pool(boost::asio::io_context& io, net::WorkerPool& workers, const Config& config)
-    : io_(io), workers_(workers), config_(config), activity_(monotonicMs()) {}
+    : io_(io),
+      workers_(workers),
+      config_(config),
+      settings_(config.pool.value_or(PoolSettings())),
+      activity_(monotonicMs()) {}
 
 net::Task<Result<>> Pool::start() {
   CAY_CO_ASSIGN(sandbox::PoolFolder folder, sandbox::PoolFolder::open(config_.state));
   CAY_CO_TRY(startNursery(folder));
   const Mode mode = nursery_->mode();
-  CAY_CO_TRY(folder.fitFor(mode));
+  CAY_CO_TRY(folder.fitFor(mode, settings_.ids));
   groups_ = isolation::LimitGroups::find(folder.name());
-  images_ = std::make_unique<layers::ImageStore>(layers::ImageStore::Options{
-      .folder = folder.imagesPath(), .roots = config_.images, .mode = mode});
+  images_ = std::make_unique<layers::ImageStore>(
+      layers::ImageStore::Options{.folder = folder.imagesPath(),
+                                  .roots = config_.images,
+                                  .mode = mode,
+                                  .given = settings_.image});
   // The first sandbox need not wait for the image that nearly all are made of.
   auto warmUp = [this] { return images_->resolve(layers::kHostImage); };
   CAY_CO_TRY(co_await workers_.run(std::move(warmUp)));
@@ -84,7 +92,12 @@ net::Task<Result<>> Pool::start() {
       .registry = *registry_,
       .workers = workers_,
       .reserve = DiskReserve(registry_->folder().fd()),
-      .defaults = {.mode = mode, .limits = defaultLimits(machineMemory()), .whyNoDisks = {}},
+      .defaults = {.mode = mode,
+                   .limits = defaultLimits(machineMemory()),
+                   .whyNoDisks = {},
+                   .env = settings_.image ? sandboxVariables(settings_.image->config.env)
+                                          : std::vector<std::string>(),
+                   .binds = settings_.binds},
       .walls = {},
       .groups = groups_});
   guard_ = std::make_unique<DiskGuard>(io_, workers_, *registry_, groups_, services_->reserve);
@@ -94,11 +107,16 @@ net::Task<Result<>> Pool::start() {
 }
 
 net::Task<Result<>> Pool::proveWalls() {
-  CAY_CO_ASSIGN(services_->walls, co_await tryWalls(*registry_, {.memoryGroup = groups_.hasMemory(),
-                                                                 .pidsGroup = groups_.hasPids(),
-                                                                 .cpuGroup = groups_.hasCpu(),
-                                                                 .diskLimited = false,
-                                                                 .whyNoGroups = groups_.why()}));
+  if (settings_.walls) {
+    services_->walls = *settings_.walls;
+  } else {
+    CAY_CO_ASSIGN(services_->walls,
+                  co_await tryWalls(*registry_, {.memoryGroup = groups_.hasMemory(),
+                                                 .pidsGroup = groups_.hasPids(),
+                                                 .cpuGroup = groups_.hasCpu(),
+                                                 .diskLimited = false,
+                                                 .whyNoGroups = groups_.why()}));
+  }
   for (const auto* walls : {&services_->walls.host, &services_->walls.none}) {
     for (const isolation::Wall& wall : *walls) {
       if (examineOnly_ || wall.verdict == isolation::Verdict::kHeld) continue;
@@ -119,7 +137,7 @@ net::Task<Result<>> Pool::proveWalls() {
 
 void Pool::listening(uint16_t port) {
   log(Level::kInfo, "listening",
-      {{"address", config_.listen.front()},
+      {{"address", config_.listenFd < 0 ? config_.listen.front() : ""},
        {"port", int64_t{port}},
        {"version", CAY_VERSION},
        {"token", "required"},

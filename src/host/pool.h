@@ -42,6 +42,7 @@ class Pool final : public Served {
   boost::asio::io_context& io_;
   net::WorkerPool& workers_;
   const Config& config_;
+  const PoolSettings settings_;  // of whoever has started us
   bool examineOnly_ = false;
   std::unique_ptr<sandbox::Nursery> nursery_;
   isolation::LimitGroups groups_;

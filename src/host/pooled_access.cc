@@ -1,5 +1,8 @@
 #include "host/pooled_access.h"
 
+#include <algorithm>
+
+#include "host/inside.h"
 #include "sys/file.h"
 
 namespace cay::host {
@@ -10,21 +13,14 @@ using sandbox::PathRule;
 using sandbox::PoolRecord;
 using sandbox::Registry;
 
+constexpr std::string_view kOurs[] = {"HOME", "USER", "LOGNAME", "TMPDIR"};
+constexpr char kHome[] = "/root";  // where there are roots
 constexpr char kSystemPath[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-std::optional<sys::Identity> identityOf(const Registry& registry, const PoolRecord& record) {
-  const sandbox::UserIds& ids = registry.folder().userIds();
-  if (ids.isOwn()) return std::nullopt;
-  const uint32_t uid = ids.first(record.slot);
-  // A home has nothing in it that looks at effective ids, and without a pid namespace the sandbox
-  // could find our thread.
-  return sys::Identity{.uid = uid, .gid = uid, .effective = registry.mode() != Mode::kRestricted};
-}
 
 }  // namespace
 
 std::string homeOf(const Registry& registry, const PoolRecord& record) {
-  return registry.mode() == Mode::kRestricted ? registry.folder().homePath(record.id) : "/root";
+  return registry.mode() == Mode::kRestricted ? registry.folder().homePath(record.id) : kHome;
 }
 
 std::vector<std::string> environmentOf(const Registry& registry, const PoolRecord& record) {
@@ -49,25 +45,36 @@ std::vector<std::string> environmentOf(const Registry& registry, const PoolRecor
   return env;
 }
 
+std::vector<std::string> sandboxVariables(const std::vector<std::string>& ofImage) {
+  std::vector<std::string> out;
+  for (const std::string& entry : ofImage) {
+    const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
+    if (name.starts_with("SBX_") || std::ranges::find(kOurs, name) != std::end(kOurs)) continue;
+    out.push_back(name == "PATH" ? "PATH=" + std::string(kHome) +
+                                       "/.local/bin:" + entry.substr(sizeof "PATH=" - 1)
+                                 : entry);
+  }
+  return out;
+}
+
 net::Task<Result<std::shared_ptr<const files::Place>>> placeOf(const Registry& registry,
                                                                sandbox::Pooled& pooled,
                                                                PathRule paths) {
-  const auto identity = identityOf(registry, pooled.record);
+  const sandbox::UserIds& ids = registry.folder().userIds();
+  const uint32_t uid = ids.first(pooled.record.slot);
   if (registry.mode() == Mode::kRestricted) {
+    std::optional<sys::Identity> identity;
+    // A home has nothing in it that looks at effective ids, and without a pid namespace the sandbox
+    // could find our thread.
+    if (!ids.isOwn()) identity = {.uid = uid, .gid = uid, .effective = false};
     const std::string home = registry.folder().of(pooled.record.id).prefix + "home";
     CAY_CO_ASSIGN(Fd root, sys::openAt(registry.folder().fd(), home.c_str(),
                                        O_PATH | O_DIRECTORY | O_NOFOLLOW));
     co_return files::Place::create(std::move(root), "/", identity, files::Paths::kBeneath);
   }
   CAY_CO_ASSIGN(Fd root, co_await pooled.sandbox.root());
-  const files::OwnIds ids = identity
-                                ? files::OwnIds{.uid = identity->uid,
-                                                .gid = identity->gid,
-                                                .count = isolation::kIdsPerSandbox}
-                                : files::OwnIds{.uid = ::geteuid(), .gid = ::getegid(), .count = 1};
-  co_return files::Place::create(
-      std::move(root), homeOf(registry, pooled.record), identity,
-      paths == PathRule::kHome ? files::Paths::kHome : files::Paths::kRoot, ids);
+  co_return placeInside(std::move(root), registry.mode(), uid, homeOf(registry, pooled.record),
+                        paths == PathRule::kHome ? files::Paths::kHome : files::Paths::kRoot);
 }
 
 ExecService PooledAccess::exec() {

@@ -22,6 +22,10 @@ std::string homeOf(const sandbox::Registry& registry, const sandbox::PoolRecord&
 std::vector<std::string> environmentOf(const sandbox::Registry& registry,
                                        const sandbox::PoolRecord& record);
 
+// The variables of an image that its sandboxes get: all but those that say where the home is, which
+// are ours to say; its programs are looked for after those of the home.
+std::vector<std::string> sandboxVariables(const std::vector<std::string>& ofImage);
+
 // Its files, seen by the rule that is asked for. In restricted mode there is only the home.
 net::Task<Result<std::shared_ptr<const files::Place>>> placeOf(const sandbox::Registry& registry,
                                                                sandbox::Pooled& pooled,

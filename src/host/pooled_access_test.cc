@@ -32,6 +32,12 @@ TEST_F(PooledAccessTest, TheEnvironmentIsItsOwn) {
   EXPECT_EQ(env.size(), 10U) << "and nothing else, least of all the host's";
 }
 
+TEST(SandboxVariables, AnImageDoesNotSayWhereTheHomeIs) {
+  EXPECT_EQ(sandboxVariables({"HOME=/x", "USER=x", "TMPDIR=/x", "SBX_SANDBOX_ID=x", "HOMES=2",
+                              "PATH=/opt/bin:/bin", "LANG="}),
+            (std::vector<std::string>{"HOMES=2", "PATH=/root/.local/bin:/opt/bin:/bin", "LANG="}));
+}
+
 TEST_F(PooledAccessTest, CommandsStartInTheHomeAndFoldersAreRootedThere) {
   const sandbox::PooledPtr pooled = create();
   PooledAccess access(*registry_, pooled, workers_, std::make_shared<files::BurstTable>());

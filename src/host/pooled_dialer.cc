@@ -1,15 +1,12 @@
 #include "host/pooled_dialer.h"
 
-#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <array>
-#include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
 
 #include "base/clock.h"
 #include "host/pooled_access.h"
-#include "net/await.h"
 #include "net/event.h"
 #include "sys/file.h"
 #include "sys/socket.h"
@@ -46,16 +43,10 @@ Result<Fd> connectInside(const Place& place, uint16_t port, IdRange owners) {
   return connected;
 }
 
-net::Stream streamOver(const net::Executor& executor, int family, Fd socket) {
-  net::Socket adopted(executor);
-  adopted.assign(asio::generic::stream_protocol(family, 0), socket.release());
-  return {std::move(adopted), {}};
-}
-
 }  // namespace
 
 net::Task<Result<net::Stream>> PooledDialer::dial(uint16_t port) {
-  if (isolation::isOwn(pooled_.record.spec->network)) return dialTcp(port);
+  if (isolation::isOwn(pooled_.record.spec->network)) return inside_.dial(port);
   return dialUnix(port);
 }
 
@@ -77,32 +68,6 @@ net::Task<Result<net::Stream>> PooledDialer::dialUnix(uint16_t port) {
     }
     co_await net::sleepFor(kQueueStep);
   }
-}
-
-net::Task<Result<net::Stream>> PooledDialer::dialTcp(uint16_t port) {
-  const asio::ip::address_v4 loopback = asio::ip::address_v4::loopback();
-  // Each on a socket of its own: one that was refused stays bound to the family it tried.
-  for (const bool v6 : {false, true}) {
-    CAY_CO_ASSIGN(Fd socket, co_await pooled_.sandbox.socket());
-    int family = AF_INET;
-    socklen_t length = sizeof family;
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_DOMAIN, &family, &length);
-    if (v6 && family != AF_INET6) break;
-    asio::ip::address address = loopback;
-    if (v6) {
-      address = asio::ip::address_v6::loopback();
-    } else if (family == AF_INET6) {
-      address = asio::ip::make_address_v6(asio::ip::v4_mapped, loopback);
-    }
-    net::Stream stream = streamOver(co_await asio::this_coro::executor, family, std::move(socket));
-    const auto [refused] =
-        co_await stream.socket.async_connect(asio::ip::tcp::endpoint(address, port), net::kAwait);
-    if (refused) continue;
-    boost::system::error_code ignored;
-    stream.socket.set_option(asio::ip::tcp::no_delay(true), ignored);
-    co_return stream;
-  }
-  co_return fail(Code::kUnreachable, "nothing listens on port " + std::to_string(port));
 }
 
 }  // namespace cay::host

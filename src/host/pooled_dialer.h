@@ -6,6 +6,7 @@
 // the keeper makes a TCP socket in there and we connect it.
 #pragma once
 
+#include "host/inside.h"
 #include "net/dialer.h"
 #include "net/worker_pool.h"
 #include "sandbox/registry.h"
@@ -15,17 +16,17 @@ namespace cay::host {
 class PooledDialer final : public net::Dialer {
  public:
   PooledDialer(const sandbox::Registry& registry, sandbox::Pooled& pooled, net::WorkerPool& workers)
-      : registry_(registry), pooled_(pooled), workers_(workers) {}
+      : registry_(registry), pooled_(pooled), workers_(workers), inside_(pooled.sandbox) {}
 
   net::Task<Result<net::Stream>> dial(uint16_t port) override;
 
  private:
   net::Task<Result<net::Stream>> dialUnix(uint16_t port);
-  net::Task<Result<net::Stream>> dialTcp(uint16_t port);
 
   const sandbox::Registry& registry_;
   sandbox::Pooled& pooled_;
   net::WorkerPool& workers_;
+  InsideDialer inside_;
 };
 
 }  // namespace cay::host

@@ -8,8 +8,8 @@
 
 namespace cay::host {
 
-// Serves until told to stop (SIGTERM, SIGINT) or idle for long enough. `environment` is what
-// commands get.
+// Serves until told to stop (SIGTERM, SIGINT), idle for long enough, or what it serves is over.
+// `environment` is what commands get.
 int serve(const Config& config, std::vector<std::string> environment);
 
 }  // namespace cay::host

@@ -68,7 +68,8 @@ net::Task<Result<std::string>> runThrowAway(sandbox::Registry& registry,
 
 net::Task<Result<isolation::Walls>> tryNetwork(sandbox::Registry& registry,
                                                isolation::Network network,
-                                               const isolation::Facts& facts) {
+                                               const isolation::Facts& facts,
+                                               const std::string& program) {
   const auto request = probeRequest(network);
   const isolation::Plan plan{.id = "",
                              .mode = registry.mode(),
@@ -80,7 +81,6 @@ net::Task<Result<isolation::Walls>> tryNetwork(sandbox::Registry& registry,
                              .binds = {}};
   CAY_CO_ASSIGN(const isolation::LaidBait bait,
                 isolation::LaidBait::lay(registry.folder().path(), plan));
-  CAY_CO_ASSIGN(const std::string program, sys::readFile("/proc/self/exe", kMaxProgramBytes));
   std::vector<std::string> argv = {"/bin/sh", "-c", kScript, "cay-probe",
                                    std::string(isolation::kProbeArgument)};
   for (std::string& argument : bait.bait().toArguments()) argv.push_back(std::move(argument));
@@ -120,12 +120,14 @@ net::Task<isolation::Wall> tryDisk(sandbox::Registry& registry) {
 
 }  // namespace
 
-net::Task<Result<WallTable>> tryWalls(sandbox::Registry& registry, isolation::Facts facts) {
+net::Task<Result<WallTable>> tryWalls(sandbox::Registry& registry, isolation::Facts facts,
+                                      std::string program) {
+  CAY_CO_ASSIGN(const std::string code, sys::readFile(program.c_str(), kMaxProgramBytes));
   WallTable table;
   table.limitedDisk = co_await tryDisk(registry);
-  CAY_CO_ASSIGN(table.host, co_await tryNetwork(registry, isolation::Network::kHost, facts));
+  CAY_CO_ASSIGN(table.host, co_await tryNetwork(registry, isolation::Network::kHost, facts, code));
   if (registry.mode() == isolation::Mode::kRestricted) co_return table;
-  CAY_CO_ASSIGN(table.none, co_await tryNetwork(registry, isolation::Network::kNone, facts));
+  CAY_CO_ASSIGN(table.none, co_await tryNetwork(registry, isolation::Network::kNone, facts, code));
   co_return table;
 }
 

@@ -11,13 +11,14 @@ ImageStore::ImageStore(Options options)
 }
 
 Result<Image> ImageStore::resolve(std::string_view name) {
-  if (name.empty() || name == kHostImage) return host_.current();
+  if (name.empty() || name == kHostImage) return usual();
+  if (options_.given && name == options_.given->name) return *options_.given;
   const LocalRoots roots{options_.roots, options_.folder, options_.mode};
   if (!pulled_) return localRoot(roots, name);
   auto found = pulled_->resolve(name);
   if (found) {
     if (found->image) return *std::move(found->image);
-    CAY_ASSIGN(Image host, host_.current());
+    CAY_ASSIGN(Image host, usual());
     host.alias = std::move(found->alias);
     return host;
   }
@@ -31,8 +32,14 @@ Result<Image> ImageStore::resolve(std::string_view name) {
   return std::unexpected(std::move(found).error());
 }
 
+Result<Image> ImageStore::usual() {
+  if (options_.given) return *options_.given;
+  return host_.current();
+}
+
 Result<Image> ImageStore::restore(std::string_view name, const std::string& version) {
   if (version.empty()) return resolve(name);
+  if (options_.given && options_.given->version == version) return *options_.given;
   if (isDigest(version) && pulled_) return pulled_->restore(name, version);
   return host_.restore(version);
 }

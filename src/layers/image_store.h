@@ -25,12 +25,13 @@ class ImageStore {
     isolation::Mode mode = isolation::Mode::kFull;
     std::string machine = "/";  // what the image `host` is made of
     std::string pulled = {};    // where pulled images are (pulled_images.h); empty: there are none
+    std::optional<Image> given = {};  // what "" and `host` are, instead of an image of the machine
   };
 
   explicit ImageStore(Options options);
 
-  // See HostImage::refresh.
-  Result<> refresh() { return host_.refresh(); }
+  // See HostImage::refresh; one that was given stays as it is.
+  Result<> refresh() { return options_.given ? Result<>() : host_.refresh(); }
   // "" is `host`. Else asks, in this order: aliases, pulled images, local roots. Without pulled
   // images kInvalid for what is no image, and the error lists those that there are; with them
   // kNotFound for the name of an image that is not here.
@@ -42,6 +43,8 @@ class ImageStore {
   void removeUnused(const std::set<std::string>& inUse);
 
  private:
+  Result<Image> usual();
+
   const Options options_;
   HostImage host_;
   std::optional<PulledImages> pulled_;

@@ -27,7 +27,7 @@ constexpr Millis kPauseWithoutDescriptors{100};
 // Connections accepted in a row before others get their turn.
 constexpr int kAcceptBurst = 64;
 
-using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
+using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol, Executor>;
 
 Task<> serveConnection(std::shared_ptr<ServerCore> core, Stream stream, Peer peer) {
   Connection connection(std::move(core), std::move(stream), std::move(peer));
@@ -68,7 +68,7 @@ bool isOutOfResources(int error) {
 
 Task<> acceptLoop(std::shared_ptr<ServerCore> core, std::shared_ptr<Acceptor> acceptor) {
   const Executor executor = acceptor->get_executor();
-  const asio::generic::stream_protocol protocol(acceptor->local_endpoint().protocol().family(), 0);
+  const asio::generic::stream_protocol protocol = acceptor->local_endpoint().protocol();
   for (int burst = 0; acceptor->is_open();) {
     const int accepted = sys::accept(acceptor->native_handle());
     if (accepted >= 0) {
@@ -100,7 +100,7 @@ class AsioServer final : public Server {
  public:
   AsioServer(std::shared_ptr<ServerCore> core, std::vector<std::shared_ptr<Acceptor>> acceptors)
       : core_(std::move(core)), acceptors_(std::move(acceptors)) {
-    port_ = acceptors_.front()->local_endpoint().port();
+    port_ = sys::localPort(acceptors_.front()->native_handle()).value_or(0);
     for (const auto& acceptor : acceptors_) {
       asio::co_spawn(acceptor->get_executor(), acceptLoop(core_, acceptor), asio::detached);
     }
@@ -129,32 +129,23 @@ class AsioServer final : public Server {
   uint16_t port_ = 0;
 };
 
-}  // namespace
+Result<std::shared_ptr<Acceptor>> acceptorOver(asio::io_context& io, Fd listener) {
+  int family = AF_INET;
+  socklen_t length = sizeof family;
+  ::getsockopt(listener.get(), SOL_SOCKET, SO_DOMAIN, &family, &length);
+  auto acceptor = std::make_shared<Acceptor>(io.get_executor());
+  boost::system::error_code error;
+  acceptor->assign(asio::generic::stream_protocol(family, 0), listener.get(), error);
+  if (error) return failSys("watch the listening socket", error.value());
+  (void)listener.release();
+  return acceptor;
+}
 
-Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io,
-                                               const std::vector<tcp::endpoint>& at,
-                                               Handler& handler, const ServerLimits& limits,
-                                               WorkerPool* workers) {
-  if (at.empty()) return fail(Code::kInvalid, "there is no address to listen on");
+std::unique_ptr<Server> serverOver(asio::io_context& io,
+                                   std::vector<std::shared_ptr<Acceptor>> acceptors,
+                                   Handler& handler, const ServerLimits& limits,
+                                   WorkerPool* workers) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::vector<std::shared_ptr<Acceptor>> acceptors;
-  for (tcp::endpoint endpoint : at) {
-    if (endpoint.port() == 0 && !acceptors.empty()) {
-      endpoint.port(acceptors.front()->local_endpoint().port());
-    }
-    auto listener = sys::listenTcp(endpoint.data(), static_cast<socklen_t>(endpoint.size()));
-    if (!listener) {
-      return std::unexpected(
-          std::move(listener).error().wrap("listen on " + endpoint.address().to_string() +
-                                           " port " + std::to_string(endpoint.port())));
-    }
-    auto acceptor = std::make_shared<Acceptor>(io.get_executor());
-    boost::system::error_code error;
-    acceptor->assign(endpoint.protocol(), listener->get(), error);
-    if (error) return failSys("watch the listening socket", error.value());
-    (void)listener->release();
-    acceptors.push_back(std::move(acceptor));
-  }
   auto core = std::make_shared<ServerCore>(
       ServerCore{.handler = handler,
                  .limits = limits,
@@ -162,6 +153,39 @@ Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io,
                  .sweep = std::make_shared<DeadlineSweep>(io.get_executor(), sweepInterval(limits)),
                  .connections = {}});
   return std::make_unique<AsioServer>(std::move(core), std::move(acceptors));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::listen(asio::io_context& io,
+                                               const std::vector<tcp::endpoint>& at,
+                                               Handler& handler, const ServerLimits& limits,
+                                               WorkerPool* workers) {
+  if (at.empty()) return fail(Code::kInvalid, "there is no address to listen on");
+  std::vector<std::shared_ptr<Acceptor>> acceptors;
+  for (tcp::endpoint endpoint : at) {
+    if (endpoint.port() == 0 && !acceptors.empty()) {
+      CAY_ASSIGN(const uint16_t first, sys::localPort(acceptors.front()->native_handle()));
+      endpoint.port(first);
+    }
+    auto listener = sys::listenTcp(endpoint.data(), static_cast<socklen_t>(endpoint.size()));
+    if (!listener) {
+      return std::unexpected(
+          std::move(listener).error().wrap("listen on " + endpoint.address().to_string() +
+                                           " port " + std::to_string(endpoint.port())));
+    }
+    CAY_ASSIGN(auto acceptor, acceptorOver(io, *std::move(listener)));
+    acceptors.push_back(std::move(acceptor));
+  }
+  return serverOver(io, std::move(acceptors), handler, limits, workers);
+}
+
+Result<std::unique_ptr<Server>> Server::listenOn(asio::io_context& io, Fd listener,
+                                                 Handler& handler, const ServerLimits& limits,
+                                                 WorkerPool* workers) {
+  CAY_TRY(sys::takeListener(listener.get()));
+  CAY_ASSIGN(auto acceptor, acceptorOver(io, std::move(listener)));
+  return serverOver(io, {std::move(acceptor)}, handler, limits, workers);
 }
 
 }  // namespace cay::net

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "net/framing.h"
 #include "net/handler.h"
 #include "net/task.h"
@@ -35,9 +36,13 @@ class Server {
   static Result<std::unique_ptr<Server>> listen(
       boost::asio::io_context& io, const std::vector<boost::asio::ip::tcp::endpoint>& at,
       Handler& handler, const ServerLimits& limits, WorkerPool* workers = nullptr);
+  // The same on a socket that listens already, by TCP or on a Unix path.
+  static Result<std::unique_ptr<Server>> listenOn(boost::asio::io_context& io, Fd listener,
+                                                  Handler& handler, const ServerLimits& limits,
+                                                  WorkerPool* workers = nullptr);
   virtual ~Server() = default;
 
-  // The port of the first endpoint.
+  // The port of the first endpoint; 0 where it has none.
   [[nodiscard]] virtual uint16_t port() const = 0;
   [[nodiscard]] virtual size_t connections() const = 0;
   // Serves a connection that somebody else has accepted, under the same limits. What has been read

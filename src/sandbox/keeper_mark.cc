@@ -6,9 +6,9 @@
 #include "base/text.h"
 #include "net/await.h"
 #include "net/event.h"
-#include "sys/file.h"
 #include "sys/io.h"
 #include "sys/process.h"
+#include "sys/replace_file.h"
 
 namespace cay::sandbox {
 namespace {
@@ -41,13 +41,7 @@ Result<KeeperMark> KeeperMark::of(const Fd& pidfd) {
 Result<> KeeperMark::save(int directory, const std::string& path) const {
   CAY_ASSIGN(const std::string boot, bootId());
   const std::string text = boot + " " + std::to_string(pid_) + " " + std::to_string(born_) + "\n";
-  const std::string half = path + ".new";
-  {
-    CAY_ASSIGN(const Fd file, sys::openAt(directory, half.c_str(),
-                                          O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600));
-    CAY_TRY(sys::writeAll(file.get(), text));
-  }
-  return sys::renameAt(directory, half.c_str(), directory, path.c_str());
+  return sys::replaceFileAt(directory, path, text);
 }
 
 Result<KeeperMark> KeeperMark::load(int directory, const std::string& path) {

@@ -165,6 +165,7 @@ void Sandbox::onKeeperLost() {
   asks_.clear();
   stdinEvent_.notifyAll();
   keeperChanged_.notifyAll();
+  if (options_.onKeeperLost) options_.onKeeperLost();
 }
 
 }  // namespace cay::sandbox

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "base/text.h"
 #include "sandbox/nursery_protocol.h"
@@ -14,6 +15,7 @@ namespace cay::sandbox {
 namespace {
 
 constexpr char kNurseryName[] = "cay-nursery";
+constexpr char kKeeperName[] = "cay-keeper";
 constexpr size_t kArgumentCount = 6;
 constexpr int kPatienceMs = 5'000;
 
@@ -71,6 +73,15 @@ Result<> Nursery::spawn(const isolation::Plan& plan, const Fd& listener, const F
     renewed = true;
     CAY_TRY(launch());
   }
+}
+
+std::optional<int> runAsNursery(int argc, char** argv) {
+  const auto settings = nurseryArguments(std::vector<std::string>(argv, argv + argc));
+  if (!settings) return std::nullopt;
+  static_assert(sizeof kNurseryName >= sizeof kKeeperName);
+  for (int i = 0; i < argc; ++i) std::memset(argv[i], 0, std::strlen(argv[i]));
+  std::memcpy(argv[0], kKeeperName, sizeof kKeeperName);
+  return runNursery(*settings);
 }
 
 std::optional<NurserySettings> nurseryArguments(const std::vector<std::string>& arguments) {

@@ -43,6 +43,11 @@ class Nursery {
   Fd socket_;
 };
 
+// Every program that starts nurseries begins with this: the exit code, if it is itself to be one or
+// has become a keeper; nullopt if not. What a nursery was told is wiped out of its arguments, since
+// sandboxes see them as those of their keeper, which is a copy.
+std::optional<int> runAsNursery(int argc, char** argv);
+
 // The settings that a host wrote into this process's arguments; nullopt if it is not to be a
 // nursery.
 std::optional<NurserySettings> nurseryArguments(const std::vector<std::string>& arguments);

@@ -9,9 +9,10 @@ namespace cay::sandbox {
 
 std::optional<ReadySandboxes::Kind> ReadySandboxes::Kind::of(const PoolSpec& spec) {
   const bool special = spec.limits.diskBytes > 0 || spec.network == isolation::Network::kGiven ||
-                       !spec.binds.empty() || spec.lifetimeMs > 0 || spec.stays;
+                       spec.lifetimeMs > 0 || spec.stays;
   if (special) return std::nullopt;
-  return Kind{.image = spec.image, .network = spec.network, .limits = spec.limits};
+  return Kind{
+      .image = spec.image, .network = spec.network, .limits = spec.limits, .binds = spec.binds};
 }
 
 void ReadySandboxes::setMost(size_t most) {

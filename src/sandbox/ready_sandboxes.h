@@ -26,11 +26,12 @@ class ReadySandboxes {
   static constexpr int64_t kMemoryMs = 60'000;
 
   // What a keeper's walls are made of. Only what may be alike is kept ready: no sandbox with a
-  // disk, a network, mounts or a time of its own.
+  // disk, a network or a time of its own.
   struct Kind {
     std::string image;
     isolation::Network network = isolation::Network::kHost;
     isolation::Limits limits;
+    std::vector<isolation::Bind> binds;
 
     // nullopt: none like this is kept.
     static std::optional<Kind> of(const PoolSpec& spec);

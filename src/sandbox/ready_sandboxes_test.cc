@@ -67,11 +67,22 @@ class ReadySandboxesTest : public RegistryTest {
   }
 };
 
+TEST_F(ReadySandboxesTest, OneWithTheSameMountsStandsReady) {
+  PoolSpec spec;
+  spec.binds = {{.source = "/v", .at = "/data"}};
+  (void)use(spec);
+  ASSERT_TRUE(readyCount(1));
+  EXPECT_EQ(plans_.back().binds, spec.binds);
+  PoolSpec other = spec;
+  other.binds[0].readOnly = true;
+  EXPECT_FALSE(hasKeeper(createOne(other)));
+  EXPECT_TRUE(hasKeeper(createOne(spec)));
+}
+
 TEST_F(ReadySandboxesTest, NoneStandsReadyForWhatHasThingsOfItsOwn) {
   (void)use();
   ASSERT_TRUE(readyCount(1));
   const auto spoil = std::vector<std::function<void(PoolSpec&)>>{
-      [](PoolSpec& spec) { spec.binds = {{.source = "/v", .at = "/data"}}; },
       [](PoolSpec& spec) { spec.network = isolation::Network::kGiven; },
       [](PoolSpec& spec) { spec.lifetimeMs = 60'000; }, [](PoolSpec& spec) { spec.stays = true; },
       [](PoolSpec& spec) { spec.limits.diskBytes = 1 << 20; }};
@@ -84,6 +95,9 @@ TEST_F(ReadySandboxesTest, NoneStandsReadyForWhatHasThingsOfItsOwn) {
     EXPECT_FALSE(hasKeeper(pooled)) << "it has the walls of another";
     EXPECT_EQ(registryReady(), 1U);
   }
+  PoolSpec mounted;
+  mounted.binds = {{.source = "/v", .at = "/data"}};
+  EXPECT_FALSE(hasKeeper(createOne(mounted))) << "it has the walls of another";
   auto named = request();
   named.id = "named";
   EXPECT_FALSE(hasKeeper(create(named).sandboxes.at(0)));

@@ -141,7 +141,8 @@ Sandbox::Options Registry::sandboxOptions(SandboxFolder folder) const {
           .shape = options_.shape,
           .retention = options_.retention,
           .spawnKeeper = {},
-          .onFirstWork = {}};
+          .onFirstWork = {},
+          .onKeeperLost = {}};
 }
 
 Sandbox::Options Registry::sandboxOptions(const Pooled& pooled) {
@@ -299,6 +300,7 @@ net::Task<PooledPtr> Registry::makeReady(ReadySandboxes::Kind kind) {
   request.spec.image = std::move(kind.image);
   request.spec.network = kind.network;
   request.spec.limits = kind.limits;
+  request.spec.binds = std::move(kind.binds);
   auto records = draft(request, 1);
   if (!records) co_return nullptr;
   PoolRecord& record = records->front();

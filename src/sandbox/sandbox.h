@@ -44,9 +44,10 @@ class Sandbox {
     LogShape shape;
     Retention retention;
     KeeperLink::Spawner spawnKeeper;
-    bool hasSpareLog = false;           // kSpareLog is there, unless records are
-    std::function<void()> onFirstWork;  // called once, before a keeper is had for it
-    bool keeperIsGiven = false;         // by its maker's handOver(), to us
+    bool hasSpareLog = false;            // kSpareLog is there, unless records are
+    std::function<void()> onFirstWork;   // called once, before a keeper is had for it
+    bool keeperIsGiven = false;          // by its maker's handOver(), to us
+    std::function<void()> onKeeperLost;  // called after the connection to a keeper has ended
   };
 
   // One of which nothing is on disk, or what is there is taken up by recover().

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "sys/file.h"
+#include "sys/io.h"
 
 namespace cay::sys {
 namespace {
@@ -27,6 +28,21 @@ Result<> setOption(int socket, int level, int option, int value) {
     return failSys("setsockopt", errno);
   }
   return {};
+}
+
+Result<> setTcpOptions(int fd) {
+  CAY_TRY(setOption(fd, IPPROTO_TCP, TCP_NODELAY, 1));
+  CAY_TRY(setOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1));
+  CAY_TRY(setOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, 60));
+  CAY_TRY(setOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, 15));
+  return setOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+}
+
+Result<int> socketOption(int fd, int name) {
+  int value = 0;
+  socklen_t length = sizeof value;
+  if (::getsockopt(fd, SOL_SOCKET, name, &value, &length) != 0) return failSys("a socket", errno);
+  return value;
 }
 
 }  // namespace
@@ -60,17 +76,25 @@ bool peerHasClosed(int socket) {
   return ::poll(&poll, 1, 0) > 0 && (poll.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
+Result<> takeListener(int listener) {
+  CAY_ASSIGN(const int listens, socketOption(listener, SO_ACCEPTCONN));
+  CAY_ASSIGN(const int type, socketOption(listener, SO_TYPE));
+  CAY_ASSIGN(const int family, socketOption(listener, SO_DOMAIN));
+  const bool tcp = family == AF_INET || family == AF_INET6;
+  if (listens == 0 || type != SOCK_STREAM || (!tcp && family != AF_UNIX)) {
+    return fail(Code::kInvalid, "not a TCP or Unix stream socket that listens");
+  }
+  CAY_TRY(setNonBlocking(listener));
+  return tcp ? setTcpOptions(listener) : Result<>();
+}
+
 Result<Fd> listenTcp(const sockaddr* address, socklen_t length) {
   Fd listener(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.valid()) return failSys("socket", errno);
   const int fd = listener.get();
   CAY_TRY(setOption(fd, SOL_SOCKET, SO_REUSEADDR, 1));
   if (address->sa_family == AF_INET6) CAY_TRY(setOption(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1));
-  CAY_TRY(setOption(fd, IPPROTO_TCP, TCP_NODELAY, 1));
-  CAY_TRY(setOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1));
-  CAY_TRY(setOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, 60));
-  CAY_TRY(setOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, 15));
-  CAY_TRY(setOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 4));
+  CAY_TRY(setTcpOptions(fd));
   if (::bind(fd, address, length) != 0) return failSys("bind", errno);
   if (::listen(fd, SOMAXCONN) != 0) return failSys("listen", errno);
   return listener;

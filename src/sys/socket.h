@@ -33,6 +33,9 @@ bool peerHasClosed(int socket);
 // A listening TCP socket whose accepted sockets inherit TCP_NODELAY and keepalive probes, so that a
 // dead peer is noticed in two minutes.
 Result<Fd> listenTcp(const sockaddr* address, socklen_t length);
+// The same of a socket that somebody else has made to listen, by TCP or on a Unix path; kInvalid if
+// it does not.
+Result<> takeListener(int listener);
 // The next connection, non-blocking and close-on-exec, or -errno.
 int accept(int listener);
 // The port a socket is bound to.

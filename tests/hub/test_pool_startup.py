@@ -1,0 +1,177 @@
+"""A pool host as a hub starts it: images, mounts, user ids and walls are told to it."""
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import time
+
+import pytest
+
+from attached_host import Maker, listen_tcp, start_with
+from host import BINARY
+from pool_host import PoolHost
+
+TOKEN = "pool-token-of-a-hub"
+STEP = 65536
+FIRST = 0x6000_0000 + secrets.randbelow(400) * 8 * STEP  # tests run side by side
+
+
+@pytest.fixture(scope="module")
+def known_walls() -> dict:
+    """What the doctor finds, once for all pool hosts."""
+    done = subprocess.run([BINARY, "doctor", "--json"], capture_output=True, text=True, timeout=60, check=True)
+    found = json.loads(done.stdout)
+    return {k: found[k] for k in ("walls", "walls_network_none", "walls_disk_mb")}
+
+
+class HubPool(PoolHost):
+    """A pool host that is told everything by a document."""
+
+    def __init__(self, known_walls: dict, place=None, **settings) -> None:
+        super().__init__(place, token=TOKEN)
+        self.listener = listen_tcp()
+        self.image = Maker.get().ask(image=True)
+        self.image["env"] = ["PATH=/opt/tool/bin:/usr/bin:/bin", "HOME=/elsewhere", "FROM_IMAGE=yes"]
+        self.document = {
+            "token": TOKEN, "compat_host_token": False, "idle_timeout_ms": 0, "lifetime_ms": 0, "end_note": "",
+            "attached": None, "state_folder": str(self.place.state),
+            "pool": {"capacity": 3, "ready": 2, "walls": "full", "image": self.image, "binds": [],
+                     "ids": {"base": FIRST, "step": STEP, "count": STEP, "slots": 8}, "known_walls": known_walls,
+                     **settings},
+        }
+
+    def start(self) -> "HubPool":
+        self.process, ready = start_with(self.document, self.listener, binary=self.binary)
+        with os.fdopen(ready, "rb") as stream:
+            told = stream.read()
+        assert told == b"ready\n", self.process.communicate(timeout=10)[1]
+        self.port = self.listener.getsockname()[1]
+        return self
+
+
+@pytest.fixture
+def hub_pool(known_walls):
+    made: list[HubPool] = []
+
+    def one(**options) -> HubPool:
+        made.append(HubPool(known_walls, **options))
+        return made[-1].start()
+
+    try:
+        yield one
+        for host in made:
+            if host.process.poll() is None:
+                host.stop()
+    finally:
+        for host in reversed(made):
+            host.destroy()
+
+
+def test_nothing_is_prepared_or_tried_again(hub_pool, known_walls):
+    began = time.monotonic()
+    host = hub_pool()
+    took = time.monotonic() - began
+    assert took < 1.0, f"the start took {took:.2f} s: something was probed or built"
+    assert not list((host.state / "images").iterdir()), "an image of its own"
+    sandbox = host.create()
+    assert sandbox.info()["walls"] == known_walls["walls"], "told, though not tried here"
+    assert sandbox.client().exec("echo made; id -u").stdout == "made\n0\n"
+
+
+def test_sandboxes_have_the_ids_of_the_block(hub_pool):
+    host = hub_pool()
+    uids = set()
+    for _ in range(3):
+        sandbox = host.create()
+        sandbox.works()
+        uids.add(sandbox.first_uid())
+    assert len(uids) == 3 and all(FIRST <= uid < FIRST + 8 * STEP for uid in uids), uids
+    assert all((uid - FIRST) % STEP == 0 for uid in uids)
+    assert host.create_answer().json()["rejected"] == 1, "its capacity is told too"
+
+
+def test_mounts_are_in_every_sandbox(hub_pool, tmp_path):
+    (tmp_path / "hosts").write_text("10.0.0.1 friend\n")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "file").write_text("of the hub\n")
+    host = hub_pool(binds=[
+        {"source": str(tmp_path / "hosts"), "at": "/etc/hosts", "read_only": True, "is_file": True},
+        {"source": str(tmp_path / "data"), "at": "/data", "read_only": True, "is_file": False},
+    ])
+    for _ in range(3):  # also in those that stood ready
+        sandbox = host.create()
+        done = sandbox.client().exec("cat /etc/hosts /data/file; touch /data/x; echo >> /etc/hosts; true")
+        assert done.stdout == "10.0.0.1 friend\nof the hub\n"
+        sandbox.delete()
+        time.sleep(0.2)
+    assert sorted(p.name for p in (tmp_path / "data").iterdir()) == ["file"]
+
+
+def test_the_images_variables_are_those_of_sandboxes(hub_pool):
+    host = hub_pool()
+    sandbox = host.create(env={"OWN": "1"})
+    names = dict(line.split("=", 1) for line in sandbox.client().exec("env").stdout.splitlines() if "=" in line)
+    assert names["FROM_IMAGE"] == "yes" and names["OWN"] == "1"
+    assert names["HOME"] == "/root", "where the home is is ours to say"
+    assert names["PATH"] == "/root/.local/bin:/opt/tool/bin:/usr/bin:/bin"
+    other = host.create(env={"FROM_IMAGE": None, "PATH": "/bin"})
+    assert other.client().exec("echo $FROM_IMAGE; echo $PATH").stdout == "\n/bin\n"
+
+
+def test_a_restart_loses_nothing(hub_pool):
+    host = hub_pool()
+    sandbox = host.create()
+    process = sandbox.client().spawn("echo up; exec sleep 300")
+    sandbox.client().exec("echo kept > /root/file")
+    uid = sandbox.first_uid()
+    host.kill9()
+    host.start()
+    assert sandbox.client().process(process["id"])["running"]
+    assert sandbox.client().exec("cat /root/file").stdout == "kept\n"
+    assert sandbox.first_uid() == uid
+
+
+def test_the_token_is_in_no_sandbox(hub_pool):
+    host = hub_pool()
+    sandbox = host.create()
+    search = (f'p="{TOKEN[:6]}""{TOKEN[6:]}"; for f in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do '
+              'tr "\\0" "\\n" < $f 2>/dev/null | grep -F "$p" && echo FOUND; done; ls -l /proc/self/fd; echo searched')
+    said = sandbox.client().exec(search).stdout
+    assert "searched" in said and "FOUND" not in said
+    assert "memfd" not in said and "socket" not in said, said
+
+
+def test_the_network_it_was_started_in_is_the_one_of_its_sandboxes(known_walls):
+    """Started where there is only a loopback, its sandboxes have no other either."""
+    host = HubPool(known_walls)
+    wrapper = host.place.top / "in-network"
+    wrapper.write_text(f'#!/bin/sh\nexec unshare -n {host.binary} "$@"\n')
+    wrapper.chmod(0o755)
+    path = host.place.top / "host.sock"
+    host.listener = socket.socket(socket.AF_UNIX)
+    host.listener.bind(str(path))
+    host.listener.listen(8)
+    process, ready = start_with(host.document, host.listener, binary=wrapper)
+    host.process = process
+    try:
+        with os.fdopen(ready, "rb") as stream:
+            assert stream.read() == b"ready\n", process.communicate(timeout=10)[1]
+
+        def ask(method: str, route: str, token: str, body: dict) -> bytes:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(str(path))
+                text = json.dumps(body).encode()
+                connection.sendall(f"{method} {route} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Sandbox-Token: {token}\r\n"
+                                   f"Content-Length: {len(text)}\r\n\r\n".encode() + text)
+                return b"".join(iter(lambda: connection.recv(65536), b"")).split(b"\r\n\r\n", 1)[1]
+
+        made = json.loads(ask("POST", "/v1/sandboxes", TOKEN, {}))["sandboxes"][0]
+        links = ask("POST", f"/v1/sandboxes/{made['id']}/exec", made["token"],
+                    {"cmd": "tail -n +3 /proc/net/dev | cut -d: -f1"})
+        events = [json.loads(line) for line in links.split(b"\n") if line.startswith(b"{")]
+        assert "".join(e["data"] for e in events if e["event"] == "stdout").split() == ["lo"], links
+        host.stop()
+    finally:
+        host.destroy()
