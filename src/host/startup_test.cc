@@ -58,7 +58,14 @@ std::string errorOf(std::string_view text) {
 // The error after one value of the document, found by a JSON pointer, was changed.
 std::string errorWith(const Startup& startup, const char* at, json::Value value) {
   json::Value document = json::parse(startupText(startup)).value();
-  document.set_at_pointer(at, std::move(value));
+  const std::string_view path(at);
+  const size_t slash = path.rfind('/');
+  json::Value& parent = document.at_pointer(path.substr(0, slash));
+  if (parent.is_object()) {
+    parent.as_object()[path.substr(slash + 1)] = std::move(value);
+  } else {
+    document.at_pointer(path) = std::move(value);
+  }
   return errorOf(json::serialize(document));
 }
 
@@ -112,7 +119,7 @@ TEST(Startup, NamesWhatIsWrong) {
   EXPECT_THAT(errorWith(one, "/attached", "x"), HasSubstr("'attached' must be an object"));
   EXPECT_THAT(errorWith(one, "/attached/folder", "s"),
               HasSubstr("'attached.folder' must be an abs"));
-  EXPECT_THAT(errorWith(one, "/attached/folder", "/" + std::string(5000, 'x')),
+  EXPECT_THAT(errorWith(one, "/attached/folder", json::String("/" + std::string(5000, 'x'))),
               HasSubstr("'attached.folder' must be an absolute path"));
   EXPECT_THAT(errorWith(one, "/attached/first_uid", int64_t{1} << 32),
               HasSubstr("'attached.first_uid' must be a whole number"));
