@@ -34,7 +34,7 @@ size_t processesWith(const std::string& word) {
 
 TEST_F(LocalEngineTest, ACommandRunsToItsEnd) {
   open();
-  JobSpec asked = job("echo hello; echo $JOB_ID $A $KEY >&2; cat /etc/hosts; pwd");
+  JobSpec asked = job("exec 2>&1; echo hello; echo $JOB_ID $A $KEY >&2; cat /etc/hosts; pwd");
   asked.env = {{"A", "1"}};
   asked.secrets = {{"KEY", "hidden"}};
   const JobSpec spec = submit(asked);
@@ -287,6 +287,28 @@ TEST_F(LocalEngineTest, APortInsideCanBeDialled) {
   awaitStage(spec.id, Stage::kRunning);
   ASSERT_TRUE(eventually([&] { return loop_->await(engine_->dial(spec.id, 8080)).has_value(); }));
   EXPECT_EQ(stageName(awaitEnd(spec.id).stage), "COMPLETED");
+}
+
+TEST_F(LocalEngineTest, ManyAtOnceAreTakenAndAHundredRun) {
+  open();
+  constexpr int kJobs = 500;
+  constexpr int64_t kPatienceMs = 180'000;
+  std::vector<std::string> ids;
+  for (int i = 0; i < kJobs; ++i) ids.push_back(submit(job("exec sleep 1000")).id);
+  const auto count = [&](Stage stage) {
+    return loop_->call([&] {
+      return std::ranges::count_if(
+          ids, [&](const std::string& id) { return engine_->inspect(id)->stage == stage; });
+    });
+  };
+  const int64_t until = monotonicMs() + kPatienceMs;
+  while (count(Stage::kRunning) < 100 && monotonicMs() < until) {
+    std::this_thread::sleep_for(Millis(50));
+  }
+  EXPECT_GE(count(Stage::kRunning), 100);
+  EXPECT_EQ(count(Stage::kError), 0);
+  EXPECT_EQ(count(Stage::kRunning) + count(Stage::kScheduling), kJobs);
+  EXPECT_THAT(status(ids.back()).message, StartsWith("waiting: "));
 }
 
 TEST_F(LocalEngineTest, NothingIsLeftOver) {
