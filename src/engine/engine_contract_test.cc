@@ -49,7 +49,12 @@ class LocalBench final : public Bench {
   explicit LocalBench(boost::asio::io_context& io) {
     const fs::path root = fs::canonical(dir_.path());
     fs::create_directories(root / "state");
+    SharedImages::lend(root / "state");
     engine_ = std::make_unique<LocalEngine>(io, testOptions(root / "state", root / "leases"));
+  }
+  ~LocalBench() override {
+    engine_.reset();
+    SharedImages::takeBack(fs::canonical(dir_.path()) / "state");
   }
   Engine& engine() override { return *engine_; }
   void letRun(const std::string& /*id*/) override {}

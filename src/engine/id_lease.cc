@@ -28,7 +28,8 @@ static_assert(kJobSlots >= 1024);
 
 std::optional<uint32_t> numberIn(const std::string& state) {
   const auto text = sys::readFile((state + "/" + kOwnNumber).c_str());
-  const auto number = text ? parseUint(trim(*text)) : std::nullopt;
+  const auto fields = words(text ? *text : std::string_view());
+  const auto number = fields.size() == 1 ? parseUint(fields.front()) : std::nullopt;
   if (!number || *number >= kLeases) return std::nullopt;
   return static_cast<uint32_t>(*number);
 }

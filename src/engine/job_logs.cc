@@ -210,8 +210,9 @@ class JobLog final : public LogStream {
     if (!begun_) {
       begun_ = true;
       const int64_t started = job_->startedAtMs() * kMicros;
-      ahead_ = {.timeUs = held_ ? std::min(started, held_->timeUs - 1) : started,
-                .text = "===== Job started at " + isoDate(started, Fraction::kMillis) + " ====="};
+      ahead_ = {
+          .timeUs = held_ && held_->timeUs > 0 ? std::min(started, held_->timeUs - 1) : started,
+          .text = "===== Job started at " + isoDate(started, Fraction::kMillis) + " ====="};
     } else {
       ahead_ = std::exchange(held_, std::nullopt);
       if (!ahead_) return {};

@@ -48,13 +48,31 @@ class Told final : public Watcher {
   std::map<std::string, std::vector<Status>> told_;
 };
 
+// The image `host` takes seconds to make: tests of one process pass it on.
+class SharedImages {
+ public:
+  static void lend(const std::string& state) {
+    std::error_code ignored;
+    std::filesystem::create_directories(state + "/sandboxes");
+    std::filesystem::rename(folder(), state + "/sandboxes/images", ignored);
+  }
+  static void takeBack(const std::string& state) {
+    std::error_code ignored;
+    std::filesystem::rename(state + "/sandboxes/images", folder(), ignored);
+  }
+
+ private:
+  static std::filesystem::path folder() {
+    static const testing::TempDir dir;
+    return dir.path() / "images";
+  }
+};
+
 inline LocalOptions testOptions(const std::string& state, const std::string& leases) {
   LocalOptions out;
   out.state = state;
-  // Beside the test's own folder in the build.
-  out.cayHost =
-      std::filesystem::canonical("/proc/self/exe").parent_path().parent_path().parent_path() /
-      "bin/cay-host";
+  // Beside the test in the build.
+  out.cayHost = std::filesystem::canonical("/proc/self/exe").parent_path() / "cay-host";
   out.networks.outbound = Outbound::kNone;
   out.networks.spares = 2;
   out.networks.leases = leases + "/uplinks";
@@ -68,13 +86,15 @@ class LocalEngineTest : public ::testing::Test {
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "only root can raise all walls";
     std::filesystem::create_directories(state());
-    std::filesystem::permissions(dir_.path(), std::filesystem::perms{0700});
+    SharedImages::lend(state());
     options_ = testOptions(state(), dir_.path() / "leases");
   }
   void TearDown() override {
-    if (!engine_) return;
-    loop_->await(engine_->shutdown(Engine::Jobs::kEnd));
-    close();
+    if (engine_) {
+      loop_->await(engine_->shutdown(Engine::Jobs::kEnd));
+      close();
+    }
+    SharedImages::takeBack(state());
   }
 
   void open(std::vector<JobSpec> known = {}) {

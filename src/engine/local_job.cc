@@ -21,6 +21,7 @@ constexpr std::string_view kSpace = "space:";
 constexpr char kHalfStarted[] = "the hub was restarted while this job was being started";
 // Between the end of a job's time and that of its walls: who ends it first says why.
 constexpr int64_t kGraceMs = 5'000;
+constexpr off_t kMostHostLog = 8 << 20;
 
 std::string timedOut(const JobSpec& spec) {
   return "timed out after " + std::to_string(spec.timeoutMs / kMillis) + " s";
@@ -355,8 +356,17 @@ net::Task<Result<Usage>> LocalJob::usage() {
   co_return co_await usageOf(ground_);
 }
 
+// Its writer appends, so it goes on at the new end.
+void LocalJob::trimHostLog() const {
+  const auto file = sys::openAt(AT_FDCWD, folder_.hostLog().c_str(), O_WRONLY | O_NOFOLLOW);
+  const auto info =
+      file ? sys::statFd(file->get()) : Result<sys::Stat>(std::unexpected(file.error()));
+  if (info && info->st_size > kMostHostLog) (void)sys::truncateFd(file->get(), 0);
+}
+
 void LocalJob::tick(int64_t nowMs) {
   if (concluded_ || state_.status.stage != Stage::kRunning || spec_.kind == Kind::kPlain) return;
+  trimHostLog();
   if (spec_.timeoutMs == 0 || nowMs - state_.status.startedAtMs < spec_.timeoutMs) return;
   boost::asio::co_spawn(house_.io, end(Stage::kError, timedOut(spec_)), boost::asio::detached);
 }

@@ -86,6 +86,7 @@ class LocalJob : public std::enable_shared_from_this<LocalJob> {
   Result<> haveIds();
   Result<> findIds();
   void giveIdsBack();
+  void trimHostLog() const;
 
   // It is over, as files say from now on; others are told later. Only the first one counts.
   void conclude(Stage stage, std::string message);

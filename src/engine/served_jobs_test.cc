@@ -55,19 +55,27 @@ class ServedJobs : public LocalEngineTest {
   }
   // An answer as it came, head and body.
   std::string ask(const std::string& id, const std::string& method, const std::string& target,
-                  const std::string& body = {}) {
+                  const std::string& body = {}, const std::string& token = kToken) {
     auto stream = loop_->await(engine_->dial(id, kSandboxPort));
     if (!stream) return stream.error().message;
     return loop_->await(exchange(
         *std::move(stream),
-        method + " " + target + " HTTP/1.1\r\nHost: x\r\nX-Sandbox-Token: " + std::string(kToken) +
+        method + " " + target + " HTTP/1.1\r\nHost: x\r\nX-Sandbox-Token: " + token +
             "\r\nConnection: close\r\n" + "Content-Type: application/json\r\nContent-Length: " +
             std::to_string(body.size()) + "\r\n\r\n" + body));
   }
   std::string run(const std::string& id, const std::string& script,
-                  const std::string& prefix = "/v1") {
+                  const std::string& prefix = "/v1", const std::string& token = kToken) {
     return ask(id, "POST", prefix + "/exec",
-               json::serialize(json::Object{{"cmd", json::Array{"/bin/sh", "-c", script}}}));
+               json::serialize(json::Object{{"cmd", json::Array{"/bin/sh", "-c", script}}}), token);
+  }
+  // Of the first field of that name in an answer.
+  static std::string valueIn(const std::string& answer, const std::string& field) {
+    const std::string before = "\"" + field + "\":\"";
+    const size_t at = answer.find(before);
+    if (at == std::string::npos) return {};
+    const size_t from = at + before.size();
+    return answer.substr(from, answer.find('"', from) - from);
   }
   pid_t serverOf(const std::string& id) {
     const auto text = sys::readFile((state() + "/jobs/" + id + "/host.mark").c_str());
@@ -155,13 +163,20 @@ TEST_F(ServedJobs, APoolServesSandboxesAndTakesThemAllWithIt) {
   const JobSpec spec = serving(served(Kind::kPool));
   EXPECT_THAT(ask(spec.id, "GET", "/health"), StartsWith("HTTP/1.1 200"));
   const std::string made = ask(spec.id, "POST", "/v1/sandboxes", "{}");
-  EXPECT_THAT(made, AnyOf(StartsWith("HTTP/1.1 200"), StartsWith("HTTP/1.1 201")));
+  const std::string id = valueIn(made, "id");
+  const std::string token = valueIn(made, "token");
+  ASSERT_FALSE(id.empty()) << made;
+  const std::string word = "426" + std::to_string(::getpid());
+  const std::string answer =
+      run(spec.id, "setsid sleep " + word + " & echo $A $KEY", "/v1/sandboxes/" + id, token);
+  EXPECT_THAT(answer, HasSubstr("1 hidden"));
+  EXPECT_THAT(answer, Not(HasSubstr(kToken)));
+  EXPECT_EQ(processesWith(word), 1U);
   const pid_t server = serverOf(spec.id);
   ASSERT_TRUE(lives(server));
-  EXPECT_GT(processesWith(spec.id), 1U) << "its nursery has the folder in its arguments";
   ASSERT_TRUE(loop_->await(engine_->end(spec.id, Stage::kCanceled, "enough")));
   EXPECT_FALSE(lives(server));
-  EXPECT_TRUE(eventually([&] { return processesWith(spec.id) == 0; }));
+  EXPECT_EQ(processesWith(word), 0U);
   EXPECT_TRUE(eventually([&] { return fs::is_empty(state() + "/sandboxes/sandboxes"); }));
 }
 
