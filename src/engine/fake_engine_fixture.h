@@ -64,6 +64,11 @@ class FakeEngine final : public Engine {
   }
   // The answer to the next submit().
   void refuseNext(Error error) { refusal_ = std::move(error); }
+  // Whether a job goes on writing although it is over; not at first.
+  void setLingering(const std::string& id, bool lingers) {
+    jobs_.at(id)->lingers = lingers;
+    jobs_.at(id)->changed.notifyAll();
+  }
   // As if it had never heard of it.
   void lose(const std::string& id) { jobs_.erase(id); }
 
@@ -194,6 +199,7 @@ class FakeEngine final : public Engine {
     Status status;
     std::vector<LogEvent> lines;
     net::Event changed;  // more lines, or its end
+    bool lingers = false;
     Usage usage;
     std::map<uint16_t, uint16_t> ports;
   };
@@ -207,8 +213,11 @@ class FakeEngine final : public Engine {
       co_return job_->lines[at_++];
     }
     net::Task<bool> changed(Millis limit) override {
-      if (at_ < job_->lines.size() || isTerminal(job_->status.stage)) co_return true;
-      co_return co_await job_->changed.wait(limit);
+      const auto news = [&] {
+        return at_ < job_->lines.size() || (isTerminal(job_->status.stage) && !job_->lingers);
+      };
+      if (!news()) (void)co_await job_->changed.wait(limit);
+      co_return news();
     }
 
    private:

@@ -278,5 +278,24 @@ TEST_F(JobRoutesTest, JobsOutliveTheHub) {
   EXPECT_THAT(ids(), ElementsAre(lost, runs));
 }
 
+TEST_F(JobRoutesTest, AFlavorThatHasGoneEndsOnlyWhatStillWaits) {
+  {
+    OpenStore store((dir_.path() / "hub.db").string());
+    for (const Stage stage : {Stage::kScheduling, Stage::kRunning}) {
+      JobRow row = rowOf(*json::parse(plainBody())->if_object()).value();
+      row.seq = stage == Stage::kRunning ? 2 : 1;
+      row.id = stage == Stage::kRunning ? "runs" : "waits";
+      row.stage = stage;
+      row.spec.replace(row.spec.find("cpu-basic"), 9, "gone");
+      ASSERT_TRUE(store.await(store->insert(row)));
+    }
+  }
+  EXPECT_THAT(std::string(get(path("waits")).json().at("status").at("message").as_string()),
+              HasSubstr("'gone'"));
+  // Its engine was asked, and happens to know nothing of it.
+  EXPECT_EQ(get(path("runs")).json().at("status").at("message"),
+            "the engine has no trace of this job");
+}
+
 }  // namespace
 }  // namespace cay::hub

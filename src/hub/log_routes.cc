@@ -40,17 +40,20 @@ net::Task<Result<>> sendLines(ApiCall& call, const Job& job, std::optional<uint6
                               net::EventStream& events, StreamGuard& guard) {
   CAY_CO_ASSIGN(const std::unique_ptr<LogStream> log, co_await openLog(call, job, tail, guard));
   if (log == nullptr) co_return co_await events.end();
+  bool complete = false;  // the engine had no more to wait for
   while (true) {
     // In this order: what was written before the end is there to be read after it.
     const bool over = engine::isTerminal(job.row.stage);
     CAY_CO_ASSIGN(const auto line, co_await log->next());
     if (line) {
+      complete = false;
       CAY_CO_TRY(co_await events.event({}, eventText(*line)));
       continue;
     }
-    if (over) co_return co_await events.end();
+    // A job that is over for clients may write on while it is being ended.
+    if (over && complete) co_return co_await events.end();
     CAY_CO_TRY(co_await guard.check());
-    (void)co_await log->changed(StreamGuard::kSlice);
+    complete = co_await log->changed(StreamGuard::kSlice) && over;
   }
 }
 

@@ -87,6 +87,21 @@ TEST_F(LogRoutesTest, AStreamIsOpenFromTheQueueToTheLastLine) {
   EXPECT_TRUE(client.endedInOrder());
 }
 
+TEST_F(LogRoutesTest, LastWordsOfACanceledJobAreNotLost) {
+  const std::string id = start();
+  call([&] {
+    engine().start(id);
+    engine().setLingering(id, true);
+  });
+  RawClient client = open(path(id, "logs"));
+  EXPECT_EQ(post(path(id, "cancel")).status, 200);
+  EXPECT_EQ(client.receiveOnce(1'200), std::nullopt) << "over for clients, but not done";
+  say(id, "bye");
+  call([&] { engine().setLingering(id, false); });
+  EXPECT_THAT(client.receiveToEnd(), HasSubstr(R"({"data":"bye")"));
+  EXPECT_TRUE(client.endedInOrder());
+}
+
 TEST_F(LogRoutesTest, CanceledInTheQueueIsAnEnd) {
   const std::string id = start();
   RawClient client = open(path(id, "logs"));

@@ -109,6 +109,22 @@ TEST_F(ScheduleRoutesTest, OneAtATimeUnlessAllowed) {
   EXPECT_EQ(post(at(many, "run")).status, 200);
 }
 
+TEST_F(ScheduleRoutesTest, OneAtATimeAlsoWhenTwoAskAtOnce) {
+  const std::string id = make("@hourly").id();
+  std::vector<cay::testing::RawClient> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(hub().connect());
+    clients.back().send(request("POST", at(id, "run")));
+  }
+  int started = 0;
+  for (auto& client : clients) {
+    const int status = parse(client.receiveToEnd()).status;
+    started += status == 200 ? 1 : 0;
+    EXPECT_TRUE(status == 200 || status == 409) << status;
+  }
+  EXPECT_EQ(started, 1);
+}
+
 TEST_F(ScheduleRoutesTest, SuspendedOnesRunOnlyByHand) {
   const std::string id = make("@hourly", R"("suspend":true,"concurrency":true)").id();
   EXPECT_TRUE(get(at(id)).json().at("status").at("nextJobRunAt").is_null());

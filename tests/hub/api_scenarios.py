@@ -248,10 +248,10 @@ def whoami():
 
 def ports_and_copies():
     job = run(secrets={"KEY": "x"})
-    opened = api.update_job_expose(job_id=job.id, ports=[8000], ports_public=[9000])
+    opened = api.update_job_expose(job_id=job.id, expose=[8000], expose_public=[9000])
     assert sorted(opened.expose) == [8000, 9000] and opened.expose_public == [9000]
     assert len(opened.status.expose_urls) == 2
-    assert api.update_job_expose(job_id=job.id, ports=[], ports_public=[]).status.expose_urls is None
+    assert api.update_job_expose(job_id=job.id, expose=[], expose_public=[]).status.expose_urls is None
     copy = api.rerun_job(job_id=job.id)
     assert copy.id != job.id and copy.command == job.command and list(copy.secrets) == ["KEY"]
     assert (copy.initiator.type, copy.initiator.id) == ("duplicated-job", job.id)

@@ -145,9 +145,10 @@ class Hub {
     co_return Result<>();
   }
 
-  // Threads end before the loop that they report to; everything else after it, since what waits
-  // there still refers to it.
-  void endThreads() {
+  // What uses the loop from outside, sockets and threads, ends before it; everything else after it,
+  // since what waits there still refers to it.
+  void close() {
+    server_.reset();
     store_.reset();
     workers_.reset();
   }
@@ -195,6 +196,6 @@ int main(int argc, char** argv) {
   asio::co_spawn(io, serve(io, folder, hub, code), asio::detached);
   asio::co_spawn(io, endWithInput(io), asio::detached);
   io.run();
-  if (hub) hub->endThreads();
+  if (hub) hub->close();
   return code;
 }
