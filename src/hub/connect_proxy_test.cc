@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "hub/edge_fixture.h"
+#include "sys/socket.h"
 
 namespace cay::hub {
 namespace {
@@ -34,7 +35,7 @@ TEST(ConnectProxy, WantsAToken) {
   const std::string target = "127.0.0.1:" + std::to_string(other.port());
   RawClient client = edge.plain();
   for (const std::string& authorization :
-       {std::string(), basic("wrong"), "Bearer wrong", basic(""), edge.alice,
+       {std::string(), basic("wrong"), std::string("Bearer wrong"), basic(""), edge.alice,
         basic(edge.alice) + "\r\n" + "Proxy-Authorization: " + basic(edge.alice)}) {
     EXPECT_THAT(client.ask(connectTo(target, authorization)),
                 AllOf(StartsWith("HTTP/1.1 407 "),

@@ -18,21 +18,21 @@ TEST(Credentials, AreTheSecretOfEitherScheme) {
 }
 
 TEST(Credentials, AreNotMadeUp) {
-  for (const std::string value : {"", "Bearer", "Bearer ", "Bearer a b", "hf_cay1", "Digest x",
-                                  "Basic", "Basic !!!!", "Basic Y2F5"}) {
+  for (const std::string& value : {"", "Bearer", "Bearer ", "Bearer a b", "hf_cay1", "Digest x",
+                                   "Basic", "Basic !!!!", "Basic Y2F5"}) {
     EXPECT_EQ(secretIn(value), std::nullopt) << value;
   }
 }
 
 TEST(Credentials, AreOursUnderEveryScheme) {
-  for (const std::string value :
+  for (const std::string& value :
        {std::string("Bearer hf_cay12"), std::string("hf_cay12"),
         std::string("Token token=hf_cay12"), "Basic " + base64Encode("a:hf_cay12"),
         "Basic " + base64Encode("hf_cay12:"), "Weird " + base64Encode("ab:hf_cay12") + " more"}) {
     EXPECT_TRUE(holdsOurToken(value)) << value;
   }
-  for (const std::string value : {std::string("Bearer hf_abcdef"), std::string("Bearer HF_CAY"),
-                                  "Basic " + base64Encode("a:secret"), std::string()}) {
+  for (const std::string& value : {std::string("Bearer hf_abcdef"), std::string("Bearer HF_CAY"),
+                                   "Basic " + base64Encode("a:secret"), std::string()}) {
     EXPECT_FALSE(holdsOurToken(value)) << value;
   }
 }

@@ -55,7 +55,8 @@ void leadBack(net::ResponseHead& head, const std::string& upstream, const std::s
 
 Result<std::string> readUpstreamToken(const std::string& file) {
   CAY_ASSIGN(const std::string text, sys::readFile(file.c_str(), kMostTokenBytes));
-  std::string token(trim(text));
+  const auto parts = words(text);
+  std::string token(parts.size() == 1 ? parts.front() : "");
   if (!isPlainText(token)) return fail(Code::kInvalid, quoted(file) + " does not hold a token");
   if (holdsOurToken(token)) {
     return fail(Code::kInvalid, quoted(file) +

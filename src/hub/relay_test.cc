@@ -2,9 +2,14 @@
 
 #include <gmock/gmock.h>
 
+#include <future>
+#include <memory>
+#include <optional>
+
 #include "base/text.h"
 #include "hub/tls_fixture.h"
 #include "net/server.h"
+#include "sys/socket.h"
 #include "testing/loop_thread.h"
 #include "testing/raw_client.h"
 #include "testing/temp_dir.h"
