@@ -30,9 +30,10 @@ constexpr size_t kShownDigits = 19;  // "sha256:" and 12 of them
 
 struct ImageOptions {
   std::string state;
-  std::vector<std::string> names;
-  std::string path;  // of import
-  std::string target;
+  std::vector<std::string> names;  // of pull and rm
+  std::string name;
+  std::string path;    // of import
+  std::string target;  // of alias
   std::string authFile;
   bool json = false;
 };
@@ -124,7 +125,7 @@ Result<> pull(const ImageOptions& options) {
 }
 
 Result<> importRoot(const ImageOptions& options) {
-  const std::string& name = options.names.front();
+  const std::string& name = options.name;
   return bringImage(options, name, [&](const engine::PullOptions& how) {
     return std::filesystem::is_directory(options.path)
                ? engine::importFolder(how, name, options.path)
@@ -201,7 +202,7 @@ Result<> prune(const ImageOptions& options) {
 }
 
 Result<> alias(const ImageOptions& options) {
-  const std::string& name = options.names.front();
+  const std::string& name = options.name;
   CAY_ASSIGN(const std::string full, fullName(name));
   CAY_ASSIGN(const Place place, openImages(options));
   ImageIndex index(place.folder);
@@ -229,7 +230,7 @@ Verb addOne(CLI::App& image, Action& action, const char* name, const char* help,
 }
 
 void addName(const Verb& verb, const char* help) {
-  verb.app.add_option("NAME", verb.options.names, help)->required()->expected(1);
+  verb.app.add_option("NAME", verb.options.name, help)->required();
 }
 
 void addNames(const Verb& verb, const char* help) {

@@ -103,7 +103,8 @@ void addEdgeOptions(CLI::App& verb, hub::ServeOptions& options) {
   verb.add_option("--upstream-token-file", options.upstreamTokenFile,
                   "file of the token for it (default: none is sent)")
       ->type_name("FILE");
-  verb.add_flag("--no-tunnel{false}", options.tunnel, "no CONNECT to anybody else");
+  verb.add_flag_callback(
+      "--no-tunnel", [&options] { options.tunnel = false; }, "no CONNECT to anybody else");
 }
 
 void addJobOptions(CLI::App& verb, hub::ServeOptions& options) {

@@ -88,7 +88,8 @@ Result<std::string> tokenInFile(Database& database, const Paths& paths, Role rol
   }
   if (!text)
     return replaceIt(paths, role, "the token in " + quoted(paths.token(name)) + " is lost");
-  std::string secret(trim(*text));
+  const auto inFile = words(*text);
+  std::string secret(inFile.size() == 1 ? inFile.front() : "");
   CAY_ASSIGN(const Identities known, readIdentities(database));
   Tokens tokens;
   tokens.replace(known);

@@ -20,12 +20,12 @@ constexpr char kLock[] = "/lock";
 // When a process was born is counted from the start of the machine.
 std::string bootId() {
   const auto id = sys::readFile("/proc/sys/kernel/random/boot_id");
-  return id ? std::string(trim(*id)) : "";
+  return id && !words(*id).empty() ? std::string(words(*id).front()) : "";
 }
 
 std::string holderOf(const Paths& paths) {
   const auto text = sys::readFileAt(AT_FDCWD, (paths.state + kLock).c_str());
-  const auto pid = text ? parseUint(trim(*text)) : std::nullopt;
+  const auto pid = text && !words(*text).empty() ? parseUint(words(*text).front()) : std::nullopt;
   return pid ? "process " + std::to_string(*pid) : "another process";
 }
 
