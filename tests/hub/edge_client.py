@@ -1,7 +1,7 @@
 """What the transports of huggingface_hub do at the edge, by the HTTP library of the environment that runs this.
 
     python edge_client.py get DIRECT_PORT|PROXY_URL BUNDLE TOKEN URL     one answer, as {"status", "body"}
-    python edge_client.py wait API_PORT TOKEN JOB URL                    waits for a sandbox as the client does
+    python edge_client.py wait API_PORT TOKEN JOB URL SECONDS            waits for a sandbox as the client does
 
 `wait` reads proxy and trust from its environment, as the client does. Prints one line of JSON."""
 
@@ -33,12 +33,12 @@ def get(way: str, bundle: str, token: str, url: str) -> dict:
     return {"status": answer.status_code, "body": answer.text}
 
 
-def wait(api_port: str, token: str, job: str, url: str) -> dict:
+def wait(api_port: str, token: str, job: str, url: str, seconds: str) -> dict:
     """Health at least every 0.15 s, the job at most every 2 s, until something is answered or the job is over."""
     failures = set()
     last = 0.0
     begun = time.monotonic()
-    while time.monotonic() < begun + 20:
+    while time.monotonic() < begun + float(seconds):
         try:
             with httpx.Client(timeout=5) as client:
                 answer = client.get(f"{url}/health", headers={"Authorization": f"Bearer {token}"})

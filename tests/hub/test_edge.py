@@ -351,12 +351,13 @@ def test_clients_that_cannot_get_in_are_told_why_and_others_stay(edge):
         name = edge.serve("reached", inner.port, port, kind=DEDICATED)
         with ThreadPoolExecutor() as pool:
             waits = {cause: pool.submit(run_client, version, "wait", str(edge.api_port), edge.alice, cause,
-                                        f"https://{jobs[cause]}:{edge.tls_port}", **causes[cause])
+                                        f"https://{jobs[cause]}:{edge.tls_port}", "90", **causes[cause])
                      for cause, version in zip(causes, VERSIONS)}
             stranger = pool.submit(run_client, VERSIONS[0], "wait", str(edge.api_port), edge.bob, "foreign",
-                                   f"https://foreign--49983.cay.invalid:{edge.tls_port}", **bundle)
+                                   f"https://foreign--49983.cay.invalid:{edge.tls_port}", "20", **bundle)
             got = run_client(VERSIONS[2], "wait", str(edge.api_port), edge.alice, "reached",
-                             f"https://{name}:{edge.tls_port}", HTTPS_PROXY=edge.proxy_url(), **bundle)
+                             f"https://{name}:{edge.tls_port}", "90", HTTPS_PROXY=edge.proxy_url(),
+                             **bundle)
             assert got["status"] == 200
             for cause, future in waits.items():
                 told = future.result()
