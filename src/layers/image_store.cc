@@ -1,5 +1,6 @@
 #include "layers/image_store.h"
 
+#include "base/text.h"
 #include "layers/digest.h"
 #include "layers/local_root.h"
 
@@ -39,13 +40,16 @@ Result<Image> ImageStore::usual() {
 
 Result<Image> ImageStore::restore(std::string_view name, const std::string& version) {
   if (version.empty()) return resolve(name);
-  if (options_.given && options_.given->version == version) return *options_.given;
+  if (options_.given) {
+    if (options_.given->version == version) return *options_.given;
+    return fail(Code::kNotFound, "version " + quoted(version) + " of the image is not here");
+  }
   if (isDigest(version) && pulled_) return pulled_->restore(name, version);
   return host_.restore(version);
 }
 
 void ImageStore::removeUnused(const std::set<std::string>& inUse) {
-  host_.removeUnused(inUse);
+  if (!options_.given) host_.removeUnused(inUse);
   if (pulled_) pulled_->removeUnused(inUse);
 }
 
