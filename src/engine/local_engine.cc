@@ -167,6 +167,7 @@ net::Task<> LocalEngine::recoverJob(JobPtr job) {
   } else {
     house_->queue->claim(job->id(), job->spec().resources);
     job->resume();
+    co_await job->takenUp();
   }
 }
 

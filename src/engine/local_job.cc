@@ -108,7 +108,14 @@ net::Task<Result<>> LocalJob::take(const std::vector<Step>& steps) {
     if (!taken) co_return std::unexpected(std::move(taken).error().wrap(step.name));
   }
   if (!concluded_) noteRunning();
+  taken_ = true;
+  changed_.notifyAll();
   co_return Result<>();
+}
+
+net::Task<> LocalJob::takenUp() {
+  const Self self = shared_from_this();
+  while (!taken_ && !gone_) co_await changed_.wait();
 }
 
 net::Task<Result<>> LocalJob::live() {

@@ -43,6 +43,8 @@ class LocalJob : public std::enable_shared_from_this<LocalJob> {
   void begin();
   // It was started by an earlier process.
   void resume();
+  // Completes when what an earlier process started is ours again, or turned out to be lost.
+  net::Task<> takenUp();
   // An earlier process had hardly begun with it: it waits for its turn as before.
   void beginAgain();
   // Ends what an earlier process left of one that is over, or that nobody knows.
@@ -100,6 +102,7 @@ class LocalJob : public std::enable_shared_from_this<LocalJob> {
   JobState state_;
   Status told_;
   bool begun_ = false;
+  bool taken_ = false;  // all steps of its beginning
   bool concluded_ = false;
   bool gone_ = false;
   net::Event changed_;
