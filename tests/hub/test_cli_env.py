@@ -173,8 +173,9 @@ def test_a_revoked_token_is_not_handed_out(start_hub):
 
 def test_a_client_that_asks_for_the_endpoint_reaches_the_hub(hub):
     """HF_ENDPOINT is a server that answers, and not one of somebody else."""
-    status, fields, _ = hub.request("GET", "/api/no-such-route", token=None)
-    assert status in (401, 404, 502) and "Date" in fields
+    assert hub.client_env()["HF_ENDPOINT"] == hub.api
+    status, fields, body = hub.request("GET", "/api/jobs/nobody", token=None)
+    assert status in (401, 404) and json.loads(body)["error"] and fields["X-Error-Message"]
 
 
 def test_state_by_variable(hub):
