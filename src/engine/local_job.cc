@@ -314,7 +314,8 @@ void LocalJob::save() {
 }
 
 void LocalJob::tell() {
-  if (told_ == state_.status) return;
+  // A step that was under way at the end may still have found something out.
+  if (told_ == state_.status || isTerminal(told_.stage)) return;
   told_ = state_.status;
   house_.changed(*this);
   changed_.notifyAll();
