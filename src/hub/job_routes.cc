@@ -59,7 +59,8 @@ net::Task<Result<>> createJob(ApiCall& call) {
   CAY_CO_ASSIGN(JobWish wish, parseJobWish(body));
   JobStart start{.ns = std::string(call.ns()),
                  .wish = std::move(wish),
-                 .initiator = callerAsInitiator(call.caller)};
+                 .initiator = callerAsInitiator(call.caller),
+                 .schedule = {}};
   CAY_CO_ASSIGN(const JobPtr job, co_await startJob(call.state, std::move(start)));
   co_return co_await answerJob(call, job->row);
 }
@@ -112,7 +113,10 @@ net::Task<Result<>> duplicateJob(ApiCall& call) {
   Initiator initiator = wish.kind == Kind::kPlain
                             ? Initiator{.type = "duplicated-job", .id = job->row.id, .name = {}}
                             : callerAsInitiator(call.caller);
-  JobStart start{.ns = job->row.ns, .wish = std::move(wish), .initiator = std::move(initiator)};
+  JobStart start{.ns = job->row.ns,
+                 .wish = std::move(wish),
+                 .initiator = std::move(initiator),
+                 .schedule = {}};
   CAY_CO_ASSIGN(const JobPtr copy, co_await startJob(call.state, std::move(start)));
   co_return co_await answerJob(call, copy->row);
 }

@@ -21,7 +21,7 @@ struct JobStart {
   std::string ns;
   JobWish wish;
   Initiator initiator;
-  std::string schedule = {};  // that it belongs to
+  std::string schedule;  // that it belongs to; empty: none
 };
 
 // The body that a row was made of, understood again.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <cmath>
-#include <utility>
 
 #include "base/clock.h"
 #include "engine/flavors.h"
@@ -36,14 +35,14 @@ net::Task<Result<>> sendSamples(ApiCall& call, const Job& job, net::EventStream&
   while (!engine::isTerminal(job.row.stage)) {
     if (job.row.stage == engine::Stage::kRunning && monotonicMs() >= nextMs) {
       nextMs = monotonicMs() + kEveryMs;
-      auto usage = co_await call.state.engine.usage(job.row.id);
+      const auto usage = co_await call.state.engine.usage(job.row.id);
       if (usage) {
-        UsageSample now{.atMs = wallMs(), .usage = *std::move(usage)};
+        const UsageSample now{.atMs = wallMs(), .usage = *usage};
         if (before.atMs == 0) before = sinceStart(job.row);
         json::Object metrics = metricsBetween(before, now);
         metrics["replica"] = replica;
         CAY_CO_TRY(co_await events.event("metric", json::serialize(metrics)));
-        before = std::move(now);
+        before = now;
       }
     }
     CAY_CO_TRY(co_await guard.pause());
