@@ -9,6 +9,7 @@ import ssl
 import stat
 import subprocess
 
+from host import BINARY
 from hub_host import run_cay
 
 
@@ -125,5 +126,5 @@ def test_an_own_certificate(start_hub, tmp_path):
 def test_a_bad_certificate_is_refused(tmp_path):
     (tmp_path / "x.pem").write_text("nonsense")
     done = run_cay("serve", "--state", tmp_path / "state", "--port", "0", "--tls-port", "0", "--tls-cert",
-                   tmp_path / "x.pem", "--tls-key", tmp_path / "x.pem")
+                   tmp_path / "x.pem", "--tls-key", tmp_path / "x.pem", "--cay-host", BINARY)
     assert done.returncode == 1 and done.stderr.startswith("cay serve: "), done.stderr
