@@ -94,8 +94,7 @@ class Hub {
     }
     std::string bundle;
     CAY_CO_TRY(prepareCertificates(bundle));
-    CAY_CO_ASSIGN(auto proxy, previousProxy(::getenv));
-    outbound_ = std::make_unique<Outbound>(std::move(proxy));
+    outbound_ = std::make_unique<Outbound>(usableProxy());
     CAY_CO_ASSIGN(store_, co_await Store::open(paths_.database()));
     CAY_CO_TRY(makeEngine());
     CAY_CO_ASSIGN(desk_, Desk::make({.io = io_,
@@ -112,6 +111,14 @@ class Hub {
     CAY_CO_TRY(desk_->open());
     CAY_CO_TRY(tellReady());
     co_return Result<>();
+  }
+
+  // One that we cannot speak to is told of and left aside: most jobs need nobody out there.
+  static std::optional<PreviousProxy> usableProxy() {
+    auto proxy = previousProxy(::getenv);
+    if (proxy) return *std::move(proxy);
+    log(Level::kWarn, "the proxy of the environment is not used", {{"why", proxy.error().message}});
+    return std::nullopt;
   }
 
   void tellLostTokens(Database& database) {
