@@ -14,7 +14,7 @@ namespace cay::host {
 // What a sandbox gets where the request says nothing.
 struct CreateDefaults {
   isolation::Mode mode = isolation::Mode::kFull;
-  isolation::Limits limits;
+  isolation::Limits limits = {};
   std::string whyNoDisks = {};              // why disks cannot be limited here; empty: they can
   std::vector<std::string> env = {};        // NAME=value; a request may change it
   std::vector<isolation::Bind> binds = {};  // of every sandbox

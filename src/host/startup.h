@@ -45,10 +45,10 @@ inline constexpr int64_t kMostReady = 1'000;
 struct AttachedSandbox {
   std::string folder;  // absolute; has or will have keeper.sock, keeper.mark and execs/
   isolation::Mode mode = isolation::Mode::kFull;  // not restricted: it needs its own network
-  uint32_t firstUid = 0;         // what uid 0 inside is outside; of no meaning in unprivileged mode
-  std::string cwd = "/";         // of commands, and what relative paths of files mean
-  std::vector<std::string> env;  // whole environment of commands, NAME=value
-  sandbox::LogShape logs;        // of its keeper, which writes what we read
+  uint32_t firstUid = 0;  // what uid 0 inside is outside; of no meaning in unprivileged mode
+  std::string cwd = "/";  // of commands, and what relative paths of files mean
+  std::vector<std::string> env = {};  // whole environment of commands, NAME=value
+  sandbox::LogShape logs = {};        // of its keeper, which writes what we read
   bool operator==(const AttachedSandbox&) const = default;
 };
 
@@ -61,11 +61,11 @@ struct PoolSettings {
   // What they are made of, instead of an image `host` of our own. Its version is remembered by
   // sandboxes: the same as long as the folders are. The variables of its config are those of every
   // sandbox, but for what tells where the home is.
-  std::optional<layers::Image> image;
-  std::vector<isolation::Bind> binds;   // in every sandbox
-  std::optional<sandbox::UserIds> ids;  // its own block, where others share the machine
+  std::optional<layers::Image> image = {};
+  std::vector<isolation::Bind> binds = {};   // in every sandbox
+  std::optional<sandbox::UserIds> ids = {};  // its own block, where others share the machine
   // What somebody has found out with this program in this mode: it is not tried again.
-  std::optional<WallTable> walls;
+  std::optional<WallTable> walls = {};
   bool operator==(const PoolSettings&) const = default;
 };
 

@@ -19,7 +19,8 @@ Startup attachedStartup() {
                                      .mode = isolation::Mode::kUnprivileged,
                                      .firstUid = 0x1001'0000,
                                      .cwd = "/app",
-                                     .env = {"HOME=/root", "EMPTY=", "SMILE=\u263a=\n\"\\"}};
+                                     .env = {"HOME=/root", "EMPTY=", "SMILE=\u263a=\n\"\\"},
+                                     .logs = {.headBytes = 1 << 20, .ringBytes = 2 << 20}};
   return startup;
 }
 
