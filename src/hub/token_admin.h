@@ -18,7 +18,7 @@ struct TokenRequest {
   std::string name;
   Role role = Role::kUser;
   std::string user;  // empty: the first that the hub knew
-  std::vector<std::string> namespaces = {};
+  std::vector<std::string> namespaces;
   int64_t expiresMs = 0;  // 0: never
 };
 

@@ -42,8 +42,8 @@ TEST_F(TokenAdminTest, ATokenIsTheFirstOnesUnlessSaidOtherwise) {
 }
 
 TEST_F(TokenAdminTest, SomebodyNewIsMadeKnownOnce) {
-  const auto one = createToken(database_, {.name = "a", .user = "second"}, 10);
-  const auto two = createToken(database_, {.name = "b", .user = "second"}, 11);
+  const auto one = createToken(database_, {.name = "a", .user = "second", .namespaces = {}}, 10);
+  const auto two = createToken(database_, {.name = "b", .user = "second", .namespaces = {}}, 11);
   ASSERT_TRUE(one && two);
   EXPECT_EQ(one->row.principal, two->row.principal);
   EXPECT_EQ(known().principals.size(), 2U);
@@ -52,13 +52,15 @@ TEST_F(TokenAdminTest, SomebodyNewIsMadeKnownOnce) {
 
 TEST_F(TokenAdminTest, BadNamesAreRefusedAndLeaveNothing) {
   for (const char* user : {"..", "a/b", "a b", "-x"}) {
-    EXPECT_EQ(createToken(database_, {.name = "n", .user = user}, 1).error().code, Code::kInvalid);
+    EXPECT_EQ(createToken(database_, {.name = "n", .user = user, .namespaces = {}}, 1).error().code,
+              Code::kInvalid);
     EXPECT_EQ(
         createToken(database_, {.name = "n", .user = "", .namespaces = {user}}, 1).error().code,
         Code::kInvalid);
   }
   for (const std::string& name : {std::string(), std::string("a\nb"), std::string(97, 'a')}) {
-    EXPECT_EQ(createToken(database_, {.name = name, .user = ""}, 1).error().code, Code::kInvalid);
+    EXPECT_EQ(createToken(database_, {.name = name, .user = "", .namespaces = {}}, 1).error().code,
+              Code::kInvalid);
   }
   EXPECT_EQ(known().tokens.size(), 3U);
   EXPECT_FALSE(database_.inTransaction());
@@ -66,18 +68,18 @@ TEST_F(TokenAdminTest, BadNamesAreRefusedAndLeaveNothing) {
 
 TEST_F(TokenAdminTest, NobodyKnownMeansNoHub) {
   Database empty = openHubDatabase(paths_.state + "/empty.db").value();
-  const auto made = createToken(empty, {.name = "n", .user = ""}, 1);
+  const auto made = createToken(empty, {.name = "n", .user = "", .namespaces = {}}, 1);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::kConflict);
   EXPECT_FALSE(empty.inTransaction());
 }
 
 TEST_F(TokenAdminTest, FoundByIdOrByAnUnambiguousName) {
-  const auto one = createToken(database_, {.name = "ci", .user = ""}, 10);
+  const auto one = createToken(database_, {.name = "ci", .user = "", .namespaces = {}}, 10);
   EXPECT_EQ(findToken(known(), "ci")->id, one->row.id);
   EXPECT_EQ(findToken(known(), one->row.id)->name, "ci");
   EXPECT_EQ(findToken(known(), "nobody").error().code, Code::kNotFound);
-  const auto two = createToken(database_, {.name = "ci", .user = ""}, 11);
+  const auto two = createToken(database_, {.name = "ci", .user = "", .namespaces = {}}, 11);
   const auto either = findToken(known(), "ci");
   ASSERT_FALSE(either);
   EXPECT_EQ(either.error().code, Code::kConflict);
