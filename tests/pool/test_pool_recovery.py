@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import random
 import signal
@@ -108,7 +109,7 @@ def test_killed_while_creating_and_deleting(start_pool):
                     if answer.status == 200:
                         with lock:
                             dead[victim["id"]] = victim["token"]
-                except (OSError, ValueError, AssertionError, KeyError, IndexError):
+                except (OSError, http.client.HTTPException, ValueError, AssertionError, KeyError, IndexError):
                     if stop.is_set() or host.process.poll() is not None:
                         return
 
