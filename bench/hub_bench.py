@@ -138,10 +138,6 @@ def measure(hub: Hub, folder: Path) -> None:
         row("run('true') through TLS on a kept connection", milliseconds(timed(ROUNDS * 5, lambda: box.run("true"))),
             "target: <= 5 ms p50")
 
-    def one(_) -> None:
-        with Sandbox.create() as box:
-            box.run("true")
-
     began = time.perf_counter()
     with ThreadPoolExecutor(AT_ONCE) as threads:
         made = list(threads.map(lambda _: Sandbox.create(), range(AT_ONCE)))
