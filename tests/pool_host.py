@@ -104,6 +104,9 @@ class PoolHost(Host):
         assert answer.status == 200, (answer.status, answer.body)
         return [s["id"] for s in answer.json()]
 
+    def is_well(self) -> bool:
+        return self.client().get("/health").status == 200
+
     def sandbox_client(self, sandbox_id: str, token: str | None) -> Client:
         return Client(self.address, self.port, token=token, prefix=f"/v1/sandboxes/{sandbox_id}", host=self)
 
@@ -240,6 +243,10 @@ class Sandbox(Walled):
         options.setdefault("token", self.token)
         return Client(self.address, self.port, prefix=f"/v1/sandboxes/{self.id}", host=self, **options)
 
+    def credentials(self) -> dict[str, str]:
+        """The fields that a request to it needs."""
+        return {"X-Sandbox-Token": self.token}
+
     def processes(self) -> list[int]:
         return self.host.processes()
 
@@ -261,6 +268,9 @@ class Sandbox(Walled):
 
     def delete(self):
         return self.host.client(token=self.token).delete(f"/v1/sandboxes/{self.id}")
+
+    def is_there(self) -> bool:
+        return self.id in self.host.listed()
 
     def works(self, timeout: float = 20.0) -> None:
         done = self.client(timeout=timeout).exec("echo still-works")
