@@ -11,6 +11,7 @@ from pathlib import Path
 from arena import PRELUDE, Arena, compiled
 from client import Output
 from host import wait_until
+from hub_jobs import SANDBOX_PORT
 from hub_scene import HubHost, JobSandbox, PlainJobs, lay_out_program
 
 PORT = 8000  # where both victims serve, for everybody who reaches them
@@ -32,7 +33,7 @@ class DedicatedArena(Arena):
     host: HubHost
 
     def _make_host(self) -> HubHost:
-        for name in ("job-secret", "job-env", "job-log", "job-answer", "volume-file", "model-file"):
+        for name in ("job-secret", "job-env", "job-log", "job-answer", "volume-file"):
             self.secrets[name] = f"{name}-{secrets.token_hex(12)}"
         return HubHost({"HOST_SECRET": self.secrets["host-env"]})
 
@@ -46,8 +47,8 @@ class DedicatedArena(Arena):
         for role in ("user", "proxy"):
             self.secrets[f"{role}-token"] = self.hub.token(role)
         self.secrets["attackers-hf-token"] = self.host.eve.token
-        for key in ("ca.key", "leaf.key"):
-            self.secrets[key] = (state / "ca" / key).read_text().splitlines()[1]
+        for key in (state / "ca").glob("*.key"):
+            self.secrets[key.name] = key.read_text().splitlines()[1]
         self.state_file = self.host.state / "host-secret"
         self.state_file.write_text(self.secrets["host-state-file"])
         self.state_file.chmod(0o644)
@@ -94,18 +95,35 @@ class DedicatedArena(Arena):
     def limited(self, **limits) -> JobSandbox:
         return self.attacker(limits=limits)
 
+    def admitted(self, **fields) -> JobSandbox | None:
+        """An attacker with these fields of a job, or None if the job is refused or fails."""
+        try:
+            return self.attacker(**fields)
+        except AssertionError as error:
+            print("refused:", error)
+            return None
+
+    def serving(self, code: str, port: int):
+        """Code that serves on an exposed port of an attacker: the attacker, its job, and a function that ends it and
+        gives what it has printed."""
+        sandbox = self.attacker(ports=[] if port == SANDBOX_PORT else [port])
+        process = sandbox.client().spawn(["/usr/bin/python3", "-c", code, str(port)])
+        path = f"/v1/processes/{process['id']}"
+        wait_until(lambda: "up" in sandbox.client().output(path).stdout, what="the server inside")
+        return sandbox, sandbox.id, lambda: sandbox.client().output(path).stdout
+
     # ---- afterwards
 
     def _look(self) -> dict:
         state = self.hub.state
         kept = [*(state / "tokens").iterdir(), *(f for f in (state / "ca").iterdir() if f.is_file()), state / "name",
-                self.volume / "file", self.model / "weights"]
+                self.volume / "file", self.model / "weights", *(state / "server").iterdir()]
         job = json.loads(self.host.owner.job(self.job))
         return {
             **super()._look(),
             "hub": {str(f): (hashlib.sha256(f.read_bytes()).hexdigest(), f.stat().st_mode, f.stat().st_uid) for f in kept},
             "folders of the hub": {str(f): (sorted(p.name for p in f.iterdir()), f.stat().st_mode, f.stat().st_uid)
-                                   for f in (self.volume, self.model, state / "tokens")},
+                                   for f in (self.volume, self.model, state / "tokens", state / "server")},
             "state": (state.stat().st_mode, state.stat().st_uid),
             "job": (job["status"], job["labels"], job["expose"], self._job_answers()),
             "machine": {f: Path(f).read_bytes() for f in ("/etc/hosts", "/etc/resolv.conf")},
@@ -120,6 +138,30 @@ class PlainArena(DedicatedArena):
     def attacker(self, **options) -> PlainJobs:
         self.made.append(PlainJobs(self.host, self.host.eve, **options))
         return self.made[-1]
+
+    def admitted(self, **fields) -> PlainJobs | None:
+        jobs = PlainJobs(self.host, self.host.eve, **fields)
+        try:
+            jobs.works()
+        except AssertionError as error:
+            print("refused:", error)
+            return None
+        self.made.append(jobs)
+        return jobs
+
+    def serving(self, code: str, port: int):
+        jobs = self.attacker(expose={"ports": [port]})
+        job = jobs.start(["/usr/bin/python3", "-c", code, str(port)])
+
+        def answers() -> bool:
+            return jobs.user.call("GET", f"/x/{job}--{port}/", headers={"X-Probe": "1"})[0] == 200
+
+        def end() -> str:
+            jobs.user.cancel(job)
+            return "\n".join(jobs.user.log(job))
+
+        wait_until(answers, what="the server inside")
+        return jobs, job, end
 
     def script(self, sandbox: PlainJobs, code: str, *arguments, **fields) -> Output:
         fields.setdefault("timeout", 60)

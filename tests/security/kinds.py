@@ -8,6 +8,7 @@ _CHOSEN = "the token of a hub's sandbox is chosen by its client"
 _NETWORK = "a job has a network of its own and may serve there; test_attack_hub_network.py is about its walls"
 _API = "goes through file or process routes, which a plain job has not"
 _TOLD = "looks at what the end of a command tells, which a plain job's does not"
+_ONE = "about the log, the end and the successor of a plain job"
 _LATER = "looks at what an earlier command left, and each command of a plain job is a job of its own"
 
 # By the name of the attack, or of all its variants.
@@ -63,13 +64,21 @@ _OF_PLAIN_JOBS = {
             "sysctls through the api",
             "device nodes through the api",
             "own abstract sockets work",
+            "fields of requests that come through (sandbox-proxy)",
             "proxy sockets that lead elsewhere",
             "proxy to services of the host",
             "processes of others through the api",
         )
     },
 }
-LEFT_OUT = {"dedicated": _OF_A_HUB, "plain": {**_OF_A_HUB, **_OF_PLAIN_JOBS}}
+_OF_SANDBOXES = {
+    "a log that is filled": _ONE,
+    "a log that confuses its readers": _ONE,
+    "daemons that outlive their job": _ONE,
+    "a job that does not want to end": _ONE,
+    "what an ended job left": _ONE,
+}
+LEFT_OUT = {"dedicated": {**_OF_A_HUB, **_OF_SANDBOXES}, "plain": {**_OF_A_HUB, **_OF_PLAIN_JOBS}}
 
 
 def why_not(attack: str, kind: str) -> str | None:
