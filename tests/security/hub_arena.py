@@ -47,8 +47,9 @@ class DedicatedArena(Arena):
         for role in ("user", "proxy"):
             self.secrets[f"{role}-token"] = self.hub.token(role)
         self.secrets["attackers-hf-token"] = self.host.eve.token
-        for key in (state / "ca").glob("*.key"):
-            self.secrets[key.name] = key.read_text().splitlines()[1]
+        for name in ("ca.key", "leaf.pem"):
+            text = (state / "ca" / name).read_text()
+            self.secrets[name] = text[text.index("PRIVATE KEY-----"):].splitlines()[1]
         self.state_file = self.host.state / "host-secret"
         self.state_file.write_text(self.secrets["host-state-file"])
         self.state_file.chmod(0o644)

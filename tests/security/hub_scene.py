@@ -12,7 +12,7 @@ from client import Answer, Client, Output, under
 from host import all_pids, is_running
 from hub_host import Hub
 from hub_jobs import ENDED, SANDBOX_PORT
-from pool_host import pid_space
+from pool_host import inner_pid, pid_space
 
 # What attacks ask for by arena.limited(), each a flavor.
 LIMITS = (
@@ -133,20 +133,23 @@ class HubHost:
 
     # ---- seen from outside
 
-    def keeper_of(self, job: str) -> int | None:
-        try:
-            return int((self.state / "sandboxes" / job / "keeper.mark").read_text().split()[1])
-        except OSError:
-            return None
-
     def space_of(self, job: str) -> str | None:
-        """The pid namespace of a job."""
-        keeper = self.keeper_of(job)
-        return None if keeper is None else pid_space(keeper)
+        """The pid namespace of a job that runs: by its keeper where one is noted, else by its command's environment."""
+        mark = self.state / "sandboxes" / job / "keeper.mark"
+        if mark.exists():
+            return pid_space(int(mark.read_text().split()[1]))
+        for pid in all_pids():
+            try:
+                if f"JOB_ID={job}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    return pid_space(pid)
+            except OSError:
+                continue
+        return None
 
 
-def running_in(spaces: set[str], but: set[int]) -> list[int]:
-    return [p for p in all_pids() if p not in but and pid_space(p) in spaces and is_running(p)]
+def running_in(spaces: set[str]) -> list[int]:
+    """All but the keepers, which are the first of their namespace."""
+    return [p for p in all_pids() if pid_space(p) in spaces and is_running(p) and inner_pid(p) != 1]
 
 
 class HubClient(Client):
@@ -177,10 +180,9 @@ class JobSandbox:
             labels={"hf-sandbox": "1", "hf-sandbox-mode": "dedicated"},
             expose={"ports": [SANDBOX_PORT, *ports]}, flavor=flavor_of(limits or {}), **fields)
         deadline = time.monotonic() + 60
-        while (answer := self.client().get("/health")).status != 200:
-            assert answer.status == 503 and time.monotonic() < deadline, (answer.status, answer.body)
+        while (answer := user.call("GET", f"/x/{self.id}--{SANDBOX_PORT}/health"))[0] != 200:
+            assert answer[0] == 503 and time.monotonic() < deadline, answer
         self._space = host.space_of(self.id)
-        self._keeper = host.keeper_of(self.id)
         assert self._space is not None, "there is no keeper"
 
     address = property(lambda self: self.host.address)
@@ -209,7 +211,7 @@ class JobSandbox:
         return self.user.status(self.id)["stage"] not in ENDED
 
     def commands(self) -> list[int]:
-        return running_in({self._space}, {self._keeper})
+        return running_in({self._space})
 
 
 class PlainJobs:
@@ -221,7 +223,6 @@ class PlainJobs:
         self.token = user.token
         self.id = "0" * 24  # of the last one
         self._spaces: set[str] = set()
-        self._keepers: set[int] = set()
 
     def client(self, **_unused) -> "PlainJobs":
         return self
@@ -237,7 +238,6 @@ class PlainJobs:
         status = self.user.until(self.id, "RUNNING", *ENDED)
         if status["stage"] == "RUNNING" and (space := self.host.space_of(self.id)):
             self._spaces.add(space)
-            self._keepers.add(self.host.keeper_of(self.id))
         return self.id
 
     def exec(self, cmd, *, stdin: str | None = None, **fields) -> Output:
@@ -276,7 +276,7 @@ class PlainJobs:
         return True
 
     def commands(self) -> list[int]:
-        return running_in(self._spaces, self._keepers)
+        return running_in(self._spaces)
 
 
 class _Running:
