@@ -222,6 +222,7 @@ class PlainJobs:
         self.flavor = flavor_of(limits or {})
         self.token = user.token
         self.id = "0" * 24  # of the last one
+        self._all: list[str] = []
         self._spaces: set[str] = set()
 
     def client(self, **_unused) -> "PlainJobs":
@@ -235,6 +236,7 @@ class PlainJobs:
             environment={"TMPDIR": "/tmp", "SBX_PROXY_DIR": "/root/.sbx/proxy", "SBX_SANDBOX_ID": "plain", **(env or {})},
             **({} if timeout is None else {"timeoutSeconds": timeout}),
             **{**fields, "volumes": [programs, *fields.get("volumes", [])]})
+        self._all.append(self.id)
         status = self.user.until(self.id, "RUNNING", *ENDED)
         if status["stage"] == "RUNNING" and (space := self.host.space_of(self.id)):
             self._spaces.add(space)
@@ -269,8 +271,10 @@ class PlainJobs:
         assert done.stdout == "still-works\n", (done.stdout, done.exit)
 
     def delete(self) -> Answer:
-        """Ends the last one."""
-        return Answer(self.user.cancel(self.id), None, b"")
+        """Ends them all."""
+        statuses = [self.user.cancel(job) for job in self._all]
+        self._all.clear()
+        return Answer(max(statuses, default=200), None, b"")
 
     def is_there(self) -> bool:
         return True

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from arena import Breach
+from host import wait_until
 
 GROUP = "hub: networks"
 KINDS = ("dedicated", "plain")
@@ -23,7 +24,9 @@ def reach(addresses, ports, limit=3.0):
         for port in ports:
             try:
                 family, _, _, _, target = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)[0]
-                s = socket.socket(family); s.setblocking(False); s.connect_ex(target); waiting[s] = (address, port)
+                s = socket.socket(family); s.setblocking(False); begun = s.connect_ex(target)
+                if begun in (0, errno.EINPROGRESS): waiting[s] = (address, port)
+                else: print(address, port, os.strerror(begun))
             except OSError as error: print(address, port, error)
     until = time.monotonic() + limit
     while waiting and time.monotonic() < until:
@@ -245,14 +248,11 @@ attempt(act)
 """,
         how, arena.victim_address,
     )
-    arena.victim.client().get(f"{path}/output", follow="true")
-    deadline = threading.Event()
-    for _ in range(60):
+    def heard() -> str | None:
         text = arena.victim.client().output(path).stdout
-        if "GOT" in text or "nothing" in text:
-            break
-        deadline.wait(0.1)
-    if "GOT" in text:
+        return text if "GOT" in text or "nothing" in text else None
+
+    if "GOT" in wait_until(heard, what="the end of the victim's patience"):
         raise Breach("the victim got an answer to what it never asked")
 
 
