@@ -115,6 +115,16 @@ class DedicatedArena(Arena):
 
     # ---- afterwards
 
+    def close(self) -> None:
+        try:
+            if hasattr(self, "before"):
+                self.victim.delete()
+                self.host.owner.cancel(self.job)
+                trash = self.host.state / "trash"
+                wait_until(lambda: not any(trash.iterdir()), 20, "the end of the files of all jobs")
+        finally:
+            super().close()
+
     def _look(self) -> dict:
         state = self.hub.state
         kept = [*(state / "tokens").iterdir(), *(f for f in (state / "ca").iterdir() if f.is_file()), state / "name",

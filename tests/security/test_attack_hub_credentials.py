@@ -202,7 +202,7 @@ def test_lists_of_another_user(arena):
         arena.search(answer)
         if status == 200 and arena.job.encode() in answer:
             raise Breach(f"{path} lists jobs of another")
-    for path in (f"/api/jobs/{eve.name}", f"/api/jobs/{eve.name}?label=hf-sandbox", f"/api/scheduled-jobs/{eve.name}"):
+    for path in (f"/api/jobs/{eve.name}", f"/api/jobs/{eve.name}?label=hf-sandbox%3D1", f"/api/scheduled-jobs/{eve.name}"):
         _, answer = eve.call("GET", path)
         if {item["id"] for item in json.loads(answer)} & {arena.job, arena.victim.id}:
             raise Breach(f"{path} lists jobs of another")
