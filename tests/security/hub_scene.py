@@ -170,13 +170,13 @@ class HubClient(Client):
 class JobSandbox:
     """A dedicated sandbox of a hub."""
 
-    def __init__(self, host: HubHost, user: User, *, ports=(), limits: dict | None = None, **fields) -> None:
+    def __init__(self, host: HubHost, user: User, *, ports=(), limits: dict | None = None, environment=None, **fields) -> None:
         self.host, self.user = host, user
         self.token = secrets.token_hex(32)
         self.id = user.start(
             ["/bin/sh", "-c", "true"],
             secrets={"SBX_TOKEN": self.token},
-            environment={"SBX_PORT": str(SANDBOX_PORT), "SBX_SERVER_URL": "http://x", "SBX_SERVER_SHA256": "0" * 64},
+            environment={"SBX_PORT": str(SANDBOX_PORT), "SBX_SERVER_URL": "http://x", "SBX_SERVER_SHA256": "0" * 64, **(environment or {})},
             labels={"hf-sandbox": "1", "hf-sandbox-mode": "dedicated"},
             expose={"ports": [SANDBOX_PORT, *ports]}, flavor=flavor_of(limits or {}), **fields)
         deadline = time.monotonic() + 60

@@ -73,6 +73,7 @@ _OF_PLAIN_JOBS = {
 }
 _OF_SANDBOXES = {
     "a log that is filled": _ONE,
+    "logs nobody reads": _ONE,
     "a log that confuses its readers": _ONE,
     "daemons that outlive their job": _ONE,
     "a job that does not want to end": _ONE,

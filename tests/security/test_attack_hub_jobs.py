@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 
 import pytest
@@ -14,6 +15,14 @@ from test_attack_exhaustion import Neighbour
 
 GROUP = "hub: jobs"
 KINDS = ("dedicated", "plain")
+
+
+def environment(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def bytes_below(folder) -> int:
@@ -38,6 +47,25 @@ def test_a_log_that_is_filled(arena, attacker):
     if used > 64 << 20:
         raise Breach(f"{used >> 20} MiB of log")
     if grown > 96 << 20 and not SANITIZED:
+        raise Breach(f"the hub has grown by {grown >> 20} MiB")
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer's memory is no measure")
+def test_logs_nobody_reads(arena, attacker):
+    """Many who follow a flood and take nothing of it."""
+    job = attacker.start(["yes", "a line that nobody reads"], timeout=30)
+    before = rss_bytes(arena.host.pid)
+    head = f"GET /api/jobs/{arena.host.eve.name}/{job}/logs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {attacker.token}\r\n\r\n"
+    with Neighbour(arena):
+        held = [socket.create_connection((arena.host.address, arena.host.port), 10) for _ in range(16)]
+        for one in held:
+            one.sendall(head.encode())
+        time.sleep(3)
+        grown = rss_bytes(arena.host.pid) - before
+        assert all(one.recv(12) == b"HTTP/1.1 200" for one in held)
+        for one in held:
+            one.close()
+    if grown > 96 << 20:
         raise Breach(f"the hub has grown by {grown >> 20} MiB")
 
 
@@ -120,6 +148,24 @@ print("WRITTEN", written >> 20)
     written = int(done.stdout.split("WRITTEN")[1].split()[0])
     if written > 40:
         raise Breach(f"{written} MiB in a job of 32")
+
+
+def test_an_environment_for_those_who_serve_it(arena):
+    """What a job asks for in its environment is for its commands, and for nothing that stands outside."""
+    planted = {"LD_PRELOAD": "/tmp/planted.so", "LD_LIBRARY_PATH": "/tmp", "CAY_STATE": str(arena.world_folder), "CAY_WALLS": "none",
+               "CAY_TREE_KILL": "subreaper", "PATH": "/tmp:/usr/bin:/bin", "SBX_PORT": "49983", "PYTHONSTARTUP": "/tmp/x"}
+    before = {pid: environment(pid) for pid in arena.host.processes()}
+    if arena.walls == "plain":
+        attacker = arena.attacker()
+        attacker.spawn(["sleep", "60"], env=planted)
+    else:
+        attacker = arena.attacker(environment=planted)
+    new = [pid for pid in arena.host.processes() if pid not in before]
+    for pid in new:
+        if any(f"{name}=".encode() in environment(pid) for name in planted if name != "PATH"):
+            raise Breach(f"process {pid} of the hub has the environment of a job")
+    if sorted(os.listdir(arena.world_folder)) != ["file", "host.sock"]:
+        raise Breach("a state folder was made where the job said")
 
 
 def test_many_jobs_at_once(arena):
