@@ -58,7 +58,7 @@ def test_fork_bomb(arena):
     sandbox = arena.limited(pids=64)
     with Neighbour(arena):
         done = sandbox.client(timeout=60).exec(
-            "bomb() { bomb | bomb & sleep 0.05; bomb; }; bomb 2>/dev/null & sleep 60", timeout=4
+            "bomb() { bomb | bomb & sleep 0.05; bomb; }; bomb 2>/dev/null & exec sleep 60", timeout=4
         )
     assert done.exit["timed_out"], done.exit
     if len(sandbox.commands()) > 64:
