@@ -104,12 +104,15 @@ class PoolHost(Host):
         assert answer.status == 200, (answer.status, answer.body)
         return [s["id"] for s in answer.json()]
 
+    def is_well(self) -> bool:
+        return self.client().get("/health").status == 200
+
     def sandbox_client(self, sandbox_id: str, token: str | None) -> Client:
         return Client(self.address, self.port, token=token, prefix=f"/v1/sandboxes/{sandbox_id}", host=self)
 
     def keepers(self) -> list[int]:
         """Its processes that are PID 1 somewhere."""
-        return [pid for pid in self.processes() if _inner_pid(pid) == 1]
+        return [pid for pid in self.processes() if inner_pid(pid) == 1]
 
     def destroy(self) -> None:
         super().destroy()
@@ -147,7 +150,7 @@ class Walled:
         if not self._find_keeper():
             return None
         space = pid_space(self._keeper)
-        return next((p for p in all_pids() if pid_space(p) == space and _inner_pid(p) == inner), None)
+        return next((p for p in all_pids() if pid_space(p) == space and inner_pid(p) == inner), None)
 
     def process_state(self, pid: int) -> str | None:
         outer = self.outer_pid(pid)
@@ -240,6 +243,10 @@ class Sandbox(Walled):
         options.setdefault("token", self.token)
         return Client(self.address, self.port, prefix=f"/v1/sandboxes/{self.id}", host=self, **options)
 
+    def credentials(self) -> dict[str, str]:
+        """The fields that a request to it needs."""
+        return {"X-Sandbox-Token": self.token}
+
     def processes(self) -> list[int]:
         return self.host.processes()
 
@@ -261,6 +268,9 @@ class Sandbox(Walled):
 
     def delete(self):
         return self.host.client(token=self.token).delete(f"/v1/sandboxes/{self.id}")
+
+    def is_there(self) -> bool:
+        return self.id in self.host.listed()
 
     def works(self, timeout: float = 20.0) -> None:
         done = self.client(timeout=timeout).exec("echo still-works")
@@ -291,7 +301,7 @@ class Sandbox(Walled):
     def _find_keeper(self) -> bool:
         if self._keeper is None or not is_running(self._keeper):
             spaces = {pid_space(p) for p in self.commands()} - {None, pid_space(os.getpid())}
-            found = [p for p in all_pids() if pid_space(p) in spaces and _inner_pid(p) == 1] if spaces else []
+            found = [p for p in all_pids() if pid_space(p) in spaces and inner_pid(p) == 1] if spaces else []
             self._keeper = found[0] if found else None
         return self._keeper is not None
 
@@ -321,7 +331,7 @@ def pid_space(pid: int) -> str | None:
         return None
 
 
-def _inner_pid(pid: int) -> int | None:
+def inner_pid(pid: int) -> int | None:
     try:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("NSpid:"):

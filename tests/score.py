@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-MODES = ("full", "restricted", "unprivileged")
+# Three of pool hosts, and two kinds of a hub's jobs.
+MODES = ("full", "restricted", "unprivileged", "dedicated", "plain")
 STOPPED, OPEN, BREACHED = "stopped", "open", "breached"
 
 
@@ -28,7 +29,7 @@ def table(noted: list[dict]) -> str:
         cells = []
         for mode in modes:
             those = [n for n in noted if n["mode"] == mode and group in (None, n["group"])]
-            cells.append(f"{sum(n['result'] == STOPPED for n in those)}/{len(those)}")
+            cells.append(f"{sum(n['result'] == STOPPED for n in those)}/{len(those)}" if those else "")
         lines.append(f"| {group or '**all**'} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -57,6 +57,7 @@ net::Task<Result<>> answerJob(ApiCall& call, const JobRow& row) {
 net::Task<Result<>> createJob(ApiCall& call) {
   CAY_CO_ASSIGN(const json::Object body, co_await bodyOf(call));
   CAY_CO_ASSIGN(JobWish wish, parseJobWish(body));
+  CAY_CO_TRY(mayMount(call.caller, body));
   JobStart start{.ns = std::string(call.ns()),
                  .wish = std::move(wish),
                  .initiator = callerAsInitiator(call.caller),
@@ -109,6 +110,8 @@ net::Task<Result<>> exposeJob(ApiCall& call) {
 net::Task<Result<>> duplicateJob(ApiCall& call) {
   CAY_CO_ASSIGN(const JobPtr job, co_await jobOf(call));
   CAY_CO_ASSIGN(JobWish wish, wishAgain(job->row.spec, job->row.secrets));
+  CAY_CO_ASSIGN(const json::Object body, host::bodyObject(job->row.spec));
+  CAY_CO_TRY(mayMount(call.caller, body));
   // Pools use only hosts that their own user has started.
   Initiator initiator = wish.kind == Kind::kPlain
                             ? Initiator{.type = "duplicated-job", .id = job->row.id, .name = {}}

@@ -100,6 +100,21 @@ TEST_F(JobRoutesTest, WhatCannotBeAJobIsRefusedByName) {
   EXPECT_THAT(ids(), IsEmpty());
 }
 
+TEST_F(JobRoutesTest, BucketsAreForThoseOfTheirNamespace) {
+  const auto withVolume = [](const std::string& type, const std::string& source) {
+    return plainBody(R"("volumes":[{"type":")" + type + R"(","source":")" + source +
+                     R"(","mountPath":"/data"}])");
+  };
+  EXPECT_EQ(post("/api/jobs/tester", withVolume("bucket", "tester/data")).status, 200);
+  EXPECT_EQ(post("/api/jobs/tester", withVolume("bucket", "lab/data")).status, 200);
+  EXPECT_EQ(post("/api/jobs/tester", withVolume("bucket", "huggingface/sbx-server")).status, 200);
+  EXPECT_EQ(post("/api/jobs/tester", withVolume("model", "other/model")).status, 200);
+  const Answer refused = post("/api/jobs/tester", withVolume("bucket", "other/data"));
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_THAT(refused.error(), HasSubstr("other/data"));
+  EXPECT_EQ(ids().size(), 4U);
+}
+
 TEST_F(JobRoutesTest, WhatTheEngineRefusesEndsWithItsReason) {
   call([&] {
     engine().refuseNext({.code = Code::kInvalid, .sys = 0, .message = "no such device here"});

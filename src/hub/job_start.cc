@@ -1,11 +1,16 @@
 #include "hub/job_start.h"
 
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "base/text.h"
 #include "engine/flavors.h"
+#include "engine/volumes.h"
 #include "host/body_fields.h"
+#include "hub/job_fields.h"
 #include "hub/row_text.h"
 
 namespace cay::hub {
@@ -32,6 +37,18 @@ JobRow rowOf(JobStart start) {
 }
 
 }  // namespace
+
+Result<> mayMount(const Caller& caller, const json::Object& body) {
+  CAY_ASSIGN(const std::vector<engine::VolumeRef> volumes, readVolumes(body));
+  for (const engine::VolumeRef& volume : volumes) {
+    const bool isBucket = volume.type == engine::VolumeRef::Type::kBucket;
+    if (!isBucket || engine::Volumes::isServer(volume)) continue;
+    if (caller.may(std::string_view(volume.source).substr(0, volume.source.find('/')))) continue;
+    return fail(Code::kDenied, "the token of " + quoted(caller.name) +
+                                   " has no right to the bucket " + quoted(volume.source));
+  }
+  return {};
+}
 
 Result<JobWish> wishAgain(const std::string& spec, const std::string& secrets) {
   CAY_ASSIGN(json::Object body, host::bodyObject(spec));

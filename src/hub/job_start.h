@@ -4,9 +4,11 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "engine/job.h"
 #include "hub/hub_state.h"
 #include "hub/job_spec.h"
+#include "hub/tokens.h"
 #include "net/task.h"
 
 namespace cay::hub {
@@ -23,6 +25,10 @@ struct JobStart {
   Initiator initiator;
   std::string schedule;  // that it belongs to; empty: none
 };
+
+// Whether somebody may have the volumes that a body asks for: a bucket belongs to its namespace,
+// while models, datasets and spaces were put here for everybody.
+Result<> mayMount(const Caller& caller, const json::Object& body);
 
 // The body that a row was made of, understood again.
 Result<JobWish> wishAgain(const std::string& spec, const std::string& secrets);

@@ -9,6 +9,7 @@
 #include "host/body_fields.h"
 #include "hub/job_routes.h"
 #include "hub/job_spec.h"
+#include "hub/job_start.h"
 #include "hub/schedule_info.h"
 
 namespace cay::hub {
@@ -52,6 +53,7 @@ Result<ScheduleRow> rowOf(const json::Object& body, const ApiCall& call) {
     return host::wrong("jobSpec", "must be an object: what to run");
   }
   CAY_ASSIGN(JobWish wish, parseJobWish(spec->get_object()));
+  CAY_TRY(mayMount(call.caller, spec->get_object()));
   const json::Value* flavor = field(spec->get_object(), "flavor");
   if (flavor != nullptr) CAY_TRY(call.state.engine.flavors().find(flavor->get_string()));
   ScheduleRow row;

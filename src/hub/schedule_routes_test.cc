@@ -29,6 +29,14 @@ class ScheduleRoutesTest : public ApiTest {
   size_t jobs() { return get("/api/jobs/tester").json().as_array().size(); }
 };
 
+TEST_F(ScheduleRoutesTest, TheBucketOfAnotherIsRefusedNow) {
+  const auto volume = [](const std::string& source) {
+    return R"("volumes":[{"type":"bucket","source":")" + source + R"(","mountPath":"/data"}])";
+  };
+  EXPECT_EQ(make("@hourly", {}, volume("other/data")).status, 403);
+  EXPECT_EQ(make("@hourly", {}, volume("tester/data")).status, 200);
+}
+
 TEST_F(ScheduleRoutesTest, AScheduleIsWhatClientsRead) {
   const Answer made = make("@hourly", {},
                            R"("secrets":{"KEY":"hidden"},"labels":{"a":"b"},)"

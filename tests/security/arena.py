@@ -84,17 +84,22 @@ class Arena:
         }
         self.folder = Path(tempfile.mkdtemp(prefix="cay-arena-"))
         self.folder.chmod(0o755)
-        self.host = PoolHost(walls=walls, env={"HOST_SECRET": self.secrets["host-env"]}, token=secrets.token_hex(32))
+        self.host = self._make_host()
         self.shm = Path("/dev/shm") / f"cay-arena-{secrets.token_hex(6)}"
         # Names of abstract sockets are the whole machine's, where other scenes may be played at the same time.
         self.abstract = f"victim-{secrets.token_hex(6)}"
         self.sockets: list[socket.socket] = []
         self.made: list[Sandbox] = []
 
+    def _make_host(self) -> PoolHost:
+        return PoolHost(
+            walls=self.walls, env={"HOST_SECRET": self.secrets["host-env"]}, token=secrets.token_hex(32)
+        )
+
     def open(self) -> "Arena":
         self._lay_out_secrets()
         self.host.start()
-        self.secrets["host-token"] = self.host.token
+        self._lay_out_host_secrets()
         self.victim = self.host.create()
         self.secrets["victim-token"] = self.victim.token
         self._settle_victim()
@@ -127,15 +132,18 @@ class Arena:
         self.world_file.chmod(0o666)
         self.shm.write_text(self.secrets["host-shm-file"])
         self.shm.chmod(0o666)
-        self.state_file = self.host.state / "host-secret"
-        self.state_file.write_text(self.secrets["host-state-file"])
-        self.state_file.chmod(0o644)
         self.host_socket = self.folder / "world" / "host.sock"
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(self.host_socket))
         self.host_socket.chmod(0o666)
         listener.listen(16)
         self.sockets.append(listener)
+
+    def _lay_out_host_secrets(self) -> None:
+        self.secrets["host-token"] = self.host.token
+        self.state_file = self.host.state / "host-secret"
+        self.state_file.write_text(self.secrets["host-state-file"])
+        self.state_file.chmod(0o644)
 
     def _settle_victim(self) -> None:
         s, client = self.secrets, self.victim.client()
@@ -275,13 +283,12 @@ class Arena:
 
     def unharmed(self) -> None:
         """The attacked and the attackers that are left still work, and nothing has changed."""
-        assert self.host.process.poll() is None, f"cay-host has ended\n{self.host.log[-3000:]}"
-        assert self.host.client().get("/health").status == 200
+        assert self.host.process.poll() is None, f"the host has ended\n{self.host.log[-3000:]}"
+        assert self.host.is_well()
         assert self._look() == self.before
         assert [p for p in self.victim_outer if is_running(p)] == self.victim_outer, "the victim's process has ended"
-        listed = self.host.listed()
         for sandbox in self.made:
-            if sandbox.id in listed:
+            if sandbox.is_there():
                 sandbox.works(60)
                 sandbox.delete()
         self.made.clear()

@@ -1,4 +1,5 @@
-"""Each attack runs in each mode. It must be stopped, or be in promises.py as one that the mode does not stop."""
+"""Each attack runs in each mode of a pool and against each kind of a hub's jobs where it can be made (kinds.py). It must
+be stopped, or be in promises.py as one that the mode does not stop."""
 
 from __future__ import annotations
 
@@ -6,9 +7,13 @@ import os
 
 import pytest
 
+import kinds
 import promises
 import score
 from arena import Arena, Breach
+from hub_arena import DedicatedArena, PlainArena
+
+HUB_ARENAS = {"dedicated": DedicatedArena, "plain": PlainArena}
 
 
 def pytest_generate_tests(metafunc) -> None:
@@ -18,16 +23,34 @@ def pytest_generate_tests(metafunc) -> None:
             m: [pytest.mark.xdist_group(f"security-{m}"), *([pytest.mark.slow] if m != "full" else [])]
             for m in score.MODES
         }
-        metafunc.parametrize(
-            "arena", [pytest.param(m, marks=marks[m]) for m in score.MODES], indirect=True, scope="session"
-        )
+        modes = getattr(metafunc.module, "KINDS", score.MODES)
+        metafunc.parametrize("arena", [pytest.param(m, marks=marks[m]) for m in modes], indirect=True, scope="session")
+
+
+def attack_of(item) -> tuple[str, str]:
+    """What an attack is called in the tables, and its mode."""
+    mode = item.callspec.params["arena"]
+    name = item.originalname.removeprefix("test_").replace("_", " ")
+    variant = item.callspec.id.replace(mode, "").strip("-")
+    return name + (f" ({variant})" if variant else ""), mode
+
+
+def pytest_collection_modifyitems(config, items) -> None:
+    left_out = [
+        item
+        for item in items
+        if "arena" in getattr(getattr(item, "callspec", None), "params", {}) and kinds.why_not(*attack_of(item))
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.fixture(scope="session")
 def arena(request):
     if os.getuid() != 0:
-        pytest.skip("needs root to make all three modes")
-    scene = Arena(request.param)
+        pytest.skip("needs root to make all modes")
+    scene = HUB_ARENAS.get(request.param, Arena)(request.param)
     try:
         yield scene.open()
     finally:
@@ -44,9 +67,7 @@ def pytest_pyfunc_call(pyfuncitem):
     scene = pyfuncitem.funcargs.get("arena")
     if scene is None:
         return (yield)
-    attack = pyfuncitem.originalname.removeprefix("test_").replace("_", " ")
-    variant = pyfuncitem.callspec.id.replace(scene.walls, "").strip("-")
-    attack += f" ({variant})" if variant else ""
+    attack, _ = attack_of(pyfuncitem)
     reason = promises.not_promised(attack, scene.walls)
     note = {
         "attack": attack,

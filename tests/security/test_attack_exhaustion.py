@@ -450,10 +450,11 @@ def test_many_commands_at_once(arena):
 def test_requests_that_never_end(arena, attacker):
     """Half heads and half bodies on many connections."""
     held = []
+    head = f"PUT {attacker.route('/v1/files/write')}?path=x HTTP/1.1\r\nHost: x\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in attacker.credentials().items())
     with Neighbour(arena):
         for number in range(150):
             one = socket.create_connection((arena.host.address, arena.host.port), timeout=10)
-            head = f"PUT /v1/sandboxes/{attacker.id}/files/write?path=x HTTP/1.1\r\nHost: x\r\nX-Sandbox-Token: {attacker.token}\r\n"
             one.sendall((head + ("Content-Length: 1000000000\r\n\r\nx" if number % 2 else "")).encode())
             held.append(one)
         time.sleep(1)
