@@ -19,7 +19,12 @@ KINDS = ("dedicated", "plain")
 REACH = """
 import select
 def reach(addresses, ports, limit=3.0):
-    waiting = {}
+    own = socket.create_server(("127.0.0.1", 0))
+    if not reached(["127.0.0.1"], [own.getsockname()[1]], 5): raise SystemExit("what can be reached is not seen to be")
+    own.close()
+    for address, port in reached(addresses, ports, limit): breach("connected to", address, port)
+def reached(addresses, ports, limit):
+    waiting, found = {}, []
     for address in addresses:
         for port in ports:
             try:
@@ -35,11 +40,12 @@ def reach(addresses, ports, limit=3.0):
             address, port = waiting.pop(s)
             error = s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if error: print(address, port, os.strerror(error)); continue
-            s.settimeout(2)
+            found.append((address, port))
+            s.settimeout(0.5)
             def talk(): s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n"); show(s.recv(4096))
             attempt(talk)
-            breach("connected to", address, port)
     for address, port in waiting.values(): print(address, port, "silence")
+    return found
 def shout(addresses, port):
     for address in addresses:
         try:
@@ -235,7 +241,10 @@ except TimeoutError: print("nothing", flush=True)
         """
 how, victim = sys.argv[1:]
 resolvers = [l.split()[1] for l in open("/etc/resolv.conf") if l.startswith("nameserver")]
-query = bytes.fromhex("1234010000010000000000000764656269616e036f72670000010001")
+query = bytes.fromhex("1234010000010000000000000664656269616e036f72670000010001")
+def answers():
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(2); s.sendto(query, (resolvers[0], 53)); return len(s.recv(512))
+print("in its own name:", attempt(answers))
 def act():
     if how == "header":
         socket.socket(socket.AF_INET, socket.SOCK_RAW, 255); breach("writes its own headers"); return
