@@ -59,6 +59,7 @@ class Given:
 
     def __init__(self, log_bytes: int = DEFAULT_LOG_BYTES) -> None:
         self.id = "t" + secrets.token_hex(8)
+        self.log_bytes = log_bytes
         made = Maker.get().ask(make=self.id, log_bytes=log_bytes)
         self.folder = Path(made["folder"])
         self.first_uid = made["first_uid"]
@@ -112,6 +113,7 @@ class AttachedHost(Walled, Host):
                 "folder": str(self.given.folder), "walls": "full", "first_uid": self.given.first_uid, "cwd": cwd,
                 "env": ["HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                         "LANG=C.UTF-8", f"{MARK}={self.mark}"],
+                "log_head_bytes": self.given.log_bytes // 2, "log_ring_bytes": self.given.log_bytes // 2,
             },
         }
 

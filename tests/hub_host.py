@@ -59,11 +59,13 @@ class Hub:
 
     start_timeout = 60.0  # the image `host` is prepared at the first start
 
-    def __init__(self, place: HubPlace | None = None, *, flags=(), env=None, wrapper=(), end_jobs: bool = True) -> None:
+    def __init__(self, place: HubPlace | None = None, *, flags=(), env=None, wrapper=(), end_jobs: bool = True,
+                 ports: tuple[int, int] = (0, 0)) -> None:
         self.owns_place = place is None
         self.place = place or HubPlace()
         self.flags = [*(["--end-jobs"] if end_jobs else []), *flags]
         self.wrapper = list(wrapper)
+        self.ports = ports  # of the API and of TLS
         self.env = clean_environment(**(env or {}))
         self.lines: list[str] = []
         self.ready: dict = {}
@@ -79,8 +81,8 @@ class Hub:
     def start(self) -> "Hub":
         self._told.clear()
         self.ready = {}
-        command = [*self.wrapper, str(self.place.cay), "serve", "--state", str(self.state), "--port", "0",
-                   "--tls-port", "0", *self.flags]
+        command = [*self.wrapper, str(self.place.cay), "serve", "--state", str(self.state), "--port", str(self.ports[0]),
+                   "--tls-port", str(self.ports[1]), *self.flags]
         self.process = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
         threading.Thread(target=self._read_log, args=(self.process.stderr,), daemon=True).start()

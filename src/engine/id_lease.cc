@@ -18,11 +18,13 @@ using isolation::kIdsPerSandbox;
 
 constexpr mode_t kOwnerOnly = 0600;
 constexpr char kOwnNumber[] = "ids";  // in the state folder
-constexpr uint32_t kSlots = 4096;     // of a lease
+constexpr uint32_t kSlots = 3072;     // of a lease
+constexpr uint32_t kSlotsWithoutHub = 4096;
 constexpr uint32_t kJobSlots = kSlots - IdLease::kUnits * IdLease::kUnitSlots;
 // The first slots of all are those of hosts that serve a pool without a hub.
-constexpr uint32_t kBase = 0x1000'0000 + kSlots * kIdsPerSandbox;
+constexpr uint32_t kBase = 0x1000'0000 + kSlotsWithoutHub * kIdsPerSandbox;
 constexpr uint32_t kEnd = 0x8000'0000;
+constexpr uint32_t kSlotsBesides = 32;
 constexpr uint32_t kLeases = (kEnd - kBase) / (kSlots * kIdsPerSandbox);
 static_assert(kJobSlots >= 1024);
 
@@ -45,6 +47,13 @@ Result<> noteNumber(const std::string& state, uint32_t number) {
   return sys::renameAt(AT_FDCWD, half.c_str(), AT_FDCWD, file.c_str());
 }
 
+// Whether anything of a hub that does not run may still have its ids.
+bool hasSandboxes(const std::string& state) {
+  std::error_code error;
+  const std::filesystem::directory_iterator found(state + "/sandboxes/sandboxes", error);
+  return !error && found != std::filesystem::directory_iterator();
+}
+
 // The file of a block, locked, if nobody else has it.
 Result<std::optional<Fd>> takeNumber(const Fd& folder, uint32_t number, const std::string& state) {
   const std::string name = std::to_string(number);
@@ -53,7 +62,9 @@ Result<std::optional<Fd>> takeNumber(const Fd& folder, uint32_t number, const st
   CAY_ASSIGN(const bool locked, sys::tryLockFd(file.get(), sys::Lock::kExclusive));
   if (!locked) return std::nullopt;
   CAY_ASSIGN(const std::string owner, sys::readFileAt(folder.get(), name.c_str()));
-  if (!owner.empty() && owner != state && numberIn(owner) == number) return std::nullopt;
+  if (!owner.empty() && owner != state && numberIn(owner) == number && hasSandboxes(owner)) {
+    return std::nullopt;
+  }
   CAY_TRY(sys::truncateFd(file.get(), 0));
   CAY_TRY(sys::pwriteAll(file.get(), state, 0));
   return file;
@@ -96,7 +107,9 @@ sandbox::UserIds IdLease::pool(uint32_t firstUnit, uint32_t units) const {
 }
 
 uint32_t IdUnits::unitsFor(uint32_t capacity) {
-  return std::max(1U, (2 * capacity + IdLease::kUnitSlots - 1) / IdLease::kUnitSlots);
+  // Besides those that are there: some that stand ready, and some that are being removed.
+  const uint32_t slots = capacity + capacity / 4 + kSlotsBesides;
+  return (slots + IdLease::kUnitSlots - 1) / IdLease::kUnitSlots;
 }
 
 std::optional<uint32_t> IdUnits::take(uint32_t units) {

@@ -1,8 +1,8 @@
 // Which user ids of the machine the sandboxes of this hub have, so that no two hubs share any.
 //
 // A folder with a file for each block of ids, which holds the state folder that the block belongs
-// to. It stays with that folder as long as there is one that says the same: what it left running
-// has those ids. While a hub runs, it holds a lock on its file.
+// to. It stays with that folder as long as there is one that says the same and has sandboxes: what
+// it left running has those ids. While a hub runs, it holds a lock on its file.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class IdLease {
 
   // Those of a pool are so many units.
   static constexpr uint32_t kUnitSlots = 64;
-  static constexpr uint32_t kUnits = 48;
+  static constexpr uint32_t kUnits = 32;
   // The ids of units that follow each other.
   [[nodiscard]] sandbox::UserIds pool(uint32_t firstUnit, uint32_t units) const;
   [[nodiscard]] uint32_t number() const { return number_; }

@@ -19,6 +19,9 @@ class IdLeaseTest : public ::testing::Test {
     return dir_.path() / name;
   }
   Result<IdLease> take(const char* name) { return IdLease::take(folder_, state(name)); }
+  void leaveSandbox(const char* name) {
+    fs::create_directories(fs::path(state(name)) / "sandboxes/sandboxes/s1");
+  }
 
   testing::TempDir dir_;
   const std::string folder_ = dir_.path() / "leases";
@@ -49,6 +52,7 @@ TEST_F(IdLeaseTest, AHubThatWasKilledKeepsItsOwn) {
     const auto first = take("one");
     ASSERT_TRUE(first);
     number = first->number();
+    leaveSandbox("one");
   }
   const auto other = take("two");
   ASSERT_TRUE(other);
@@ -56,6 +60,24 @@ TEST_F(IdLeaseTest, AHubThatWasKilledKeepsItsOwn) {
   const auto again = take("one");
   ASSERT_TRUE(again);
   EXPECT_EQ(again->number(), number);
+}
+
+TEST_F(IdLeaseTest, WhatAHubWithoutSandboxesHadIsFree) {
+  uint32_t number = 0;
+  {
+    const auto first = take("one");
+    ASSERT_TRUE(first);
+    number = first->number();
+    const auto meanwhile = take("two");
+    ASSERT_TRUE(meanwhile);
+    EXPECT_NE(meanwhile->number(), number) << "not while it runs";
+  }
+  const auto other = take("three");
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->number(), number);
+  const auto again = take("one");
+  ASSERT_TRUE(again) << "another one";
+  EXPECT_NE(again->number(), number);
 }
 
 TEST_F(IdLeaseTest, WhatBelongsToAStateThatIsGoneIsFree) {

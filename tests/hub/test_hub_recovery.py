@@ -19,21 +19,17 @@ CUT = (OSError, http.client.HTTPException, ValueError)
 COUNTER = "i=0; while [ $i -lt {} ]; do i=$((i+1)); echo $i; sleep 0.05; done"
 
 
-def free_ports(count: int) -> list[str]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [str(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+def free_ports() -> tuple[int, int]:
+    with socket.create_server(("127.0.0.1", 0)) as api, socket.create_server(("127.0.0.1", 0)) as tls:
+        return api.getsockname()[1], tls.getsockname()[1]
 
 
 class Reborn:
     """A hub that comes back on the same ports."""
 
     def __init__(self) -> None:
-        api, tls = free_ports(2)
-        self.flags = ["--port", api, "--tls-port", tls]
-        self.hub = Hub(flags=self.flags, end_jobs=False).start()
+        self.ports = free_ports()
+        self.hub = Hub(ports=self.ports, end_jobs=False).start()
 
     def kill_and_restart(self) -> None:
         self.hub.kill9()
@@ -41,7 +37,7 @@ class Reborn:
 
     def restart(self) -> None:
         place, owner = self.hub.place, self.hub.owns_place
-        self.hub = Hub(place, flags=self.flags, end_jobs=False)
+        self.hub = Hub(place, ports=self.ports, end_jobs=False)
         self.hub.owns_place = owner
         self.hub.start()
 
@@ -50,11 +46,10 @@ class Reborn:
 def reborn():
     made = Reborn()
     yield made
-    made.hub.flags.append("--end-jobs")
     try:
         if made.hub.process.poll() is None:
             made.hub.kill9()
-        last = Hub(made.hub.place, flags=made.flags)
+        last = Hub(made.hub.place, ports=made.ports)
         last.start()
         last.stop()
     finally:

@@ -81,8 +81,9 @@ def case_forward_hf_token(folder):
 def case_labels(folder):
     if PROTOCOL_1:
         return  # came later
-    with Sandbox.create(labels={"run": "r42"}) as sandbox:
-        assert [job.id for job in HfApi().list_jobs(labels={"run": "r42"})] == [sandbox.id]
+    run = f"r{os.getpid()}-{time.time_ns()}"
+    with Sandbox.create(labels={"run": run}) as sandbox:
+        assert [job.id for job in HfApi().list_jobs(labels={"run": run})] == [sandbox.id]
 
 
 def case_volumes(folder):
