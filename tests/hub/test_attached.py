@@ -119,7 +119,8 @@ def test_a_second_one_is_refused_and_the_first_unharmed(attach):
 def good_document() -> dict:
     return {"token": TOKEN, "compat_host_token": False, "idle_timeout_ms": 0, "lifetime_ms": 0, "end_note": "",
             "pool": None, "state_folder": "",
-            "attached": {"folder": "/nowhere", "walls": "full", "first_uid": 1, "cwd": "/", "env": []}}
+            "attached": {"folder": "/nowhere", "walls": "full", "first_uid": 1, "cwd": "/", "env": [],
+                         "log_head_bytes": 1 << 20, "log_ring_bytes": 1 << 20}}
 
 
 @pytest.mark.parametrize("change, words", [
