@@ -109,7 +109,7 @@ class PoolHost(Host):
 
     def keepers(self) -> list[int]:
         """Its processes that are PID 1 somewhere."""
-        return [pid for pid in self.processes() if _inner_pid(pid) == 1]
+        return [pid for pid in self.processes() if inner_pid(pid) == 1]
 
     def destroy(self) -> None:
         super().destroy()
@@ -217,7 +217,7 @@ class Sandbox:
     def _find_keeper(self) -> bool:
         if self._keeper is None or not is_running(self._keeper):
             spaces = {_pid_space(p) for p in self.commands()} - {None, _pid_space(os.getpid())}
-            found = [p for p in all_pids() if _pid_space(p) in spaces and _inner_pid(p) == 1] if spaces else []
+            found = [p for p in all_pids() if _pid_space(p) in spaces and inner_pid(p) == 1] if spaces else []
             self._keeper = found[0] if found else None
         return self._keeper is not None
 
@@ -229,7 +229,7 @@ class Sandbox:
         if not self._find_keeper():
             return None
         space = _pid_space(self._keeper)
-        return next((p for p in all_pids() if _pid_space(p) == space and _inner_pid(p) == inner), None)
+        return next((p for p in all_pids() if _pid_space(p) == space and inner_pid(p) == inner), None)
 
     def process_state(self, pid: int) -> str | None:
         outer = self.outer_pid(pid)
@@ -321,7 +321,7 @@ def _pid_space(pid: int) -> str | None:
         return None
 
 
-def _inner_pid(pid: int) -> int | None:
+def inner_pid(pid: int) -> int | None:
     try:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("NSpid:"):

@@ -79,9 +79,7 @@ def test_memory_of_the_host(soak):
 
 
 def test_disk(soak):
-    # The dead of the last hour are remembered here too, 150 bytes each; and some of their folders are kept for the
-    # next ones, 50 KB each, more after a burst than before it.
-    assert soak["host_after"]["disk_bytes"] <= soak["host_before"]["disk_bytes"] + (4 << 20)
+    assert soak["host_after"]["disk_bytes"] <= soak["host_before"]["disk_bytes"] + (1 << 20)
 
 
 def test_control_groups(soak):
