@@ -12,6 +12,7 @@ import time
 import pytest
 
 from host import descendants, wait_until
+from pool_host import inner_pid
 
 pytestmark = pytest.mark.slow
 
@@ -196,22 +197,13 @@ def test_the_nursery_is_lost_too(start_pool):
     assert client.process(process["id"])["cause"] == "host_lost"
 
 
-def is_in_our_pid_namespace(pid):
-    """False for a process that has just ended, too."""
-    try:
-        with open(f"/proc/{pid}/status") as status:
-            return any(len(line.split()) == 2 for line in status if line.startswith("NSpid:"))
-    except OSError:
-        return False
-
-
 def test_the_nursery_dies_alone(start_pool):
     """cay-host goes on: it starts another one, or says why it cannot; running sandboxes are not touched."""
     pool = start_pool()
     sandbox = pool.create()
     process = sandbox.client().spawn("exec sleep 300")
     for pid in descendants(pool.pid):
-        if is_in_our_pid_namespace(pid) and pid in pool.processes():
+        if inner_pid(pid) == pid and pid in pool.processes():  # in no pid namespace of a sandbox
             os.kill(pid, signal.SIGKILL)
     time.sleep(0.3)
     assert sandbox.client().process(process["id"])["running"]
