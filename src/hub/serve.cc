@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "engine/local_engine.h"
 #include "engine/machine.h"
+#include "engine/usable_mode.h"
 #include "hub/ca.h"
 #include "hub/certificate_upkeep.h"
 #include "hub/desk.h"
@@ -86,6 +87,7 @@ class Hub {
 
   net::Task<Result<>> start() {
     raiseOpenFiles();
+    CAY_CO_ASSIGN(mode_, engine::usableMode());
     CAY_CO_ASSIGN(run_, RunFile::claim(paths_));
     {
       CAY_CO_ASSIGN(Database database, openHubDatabase(paths_.database()));
@@ -152,7 +154,7 @@ class Hub {
     options.networks.outbound = options_.network;
     options.networks.resolvers = options_.dns;
     CAY_ASSIGN(options.flavors, engine::Flavors::read(flavors, engine::thisMachine()));
-    options.mode = ::geteuid() == 0 ? isolation::Mode::kFull : isolation::Mode::kUnprivileged;
+    options.mode = mode_;
     engine_ = std::make_unique<engine::LocalEngine>(io_, std::move(options));
     return {};
   }
@@ -180,6 +182,7 @@ class Hub {
   std::string why_;  // why it stops
   net::Event told_;
   net::WorkerPool workers_{kWorkers};
+  isolation::Mode mode_ = isolation::Mode::kFull;
   std::optional<RunFile> run_;
   std::unique_ptr<CertificateUpkeep> certificates_;
   std::unique_ptr<Outbound> outbound_;
