@@ -412,10 +412,10 @@ net::Task<> Registry::bury(PooledPtr pooled, std::optional<PoolFolder::Trashed> 
   endOrphans(pooled->record.slot);
   pooled->ended = true;
   pooled->changed.notifyAll();
-  --ending_;
   const int64_t until = monotonicMs() + kReadersPatienceMs;
   while (pooled->activity.inUse() && monotonicMs() < until) co_await net::sleepFor(kReadersStep);
   if (what) co_await removeFiles(*std::move(what));
+  --ending_;
 }
 
 net::Task<> Registry::clear(std::shared_ptr<Sandbox> trashed, PoolFolder::Trashed what) {

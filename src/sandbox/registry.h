@@ -146,7 +146,7 @@ class Registry {
   std::unordered_map<std::string, PooledPtr> members_;
   size_t beingMade_ = 0;
   std::set<std::string> idsBeingMade_;  // of those whose id was given
-  size_t ending_ = 0;                   // taken away, and not dead yet
+  size_t ending_ = 0;                   // taken away, and not gone yet
   std::unordered_map<std::string, Batch> batches_;
   net::Event batchMade_;
   std::vector<std::weak_ptr<const layers::Image>> images_;

@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from host import ROOT, wait_until
+from host import ROOT, all_pids, wait_until
 from hub_host import Hub, HubPlace, run_cay
 from hub_jobs import ENDED, Jobs
 from pool_host import UNPRIVILEGED_ID, WRAPPERS
@@ -94,10 +94,8 @@ def alone_hub():
 def said_by(hub: Hub, job: str) -> str:
     """What a plain job has written, once it is over."""
     jobs = Jobs(hub)
-    wait_until(lambda: jobs.stage(job) in ENDED, 30)
-    text = jobs.call("GET", f"/api/jobs/{jobs.namespace}/{job}/logs").decode()
-    lines = [json.loads(line[6:])["data"] for line in text.splitlines() if line.startswith("data: {")]
-    info = jobs.info(job)
+    info = jobs.until(job, *ENDED)
+    lines = jobs.log(job)
     assert info["status"]["stage"] == "COMPLETED", (info, lines)
     return "\n".join(lines)
 
@@ -157,6 +155,54 @@ def test_the_real_client_works_with_a_loopback_alone(alone_hub, tmp_path):
     assert done.stdout == "all of it\n", done.stderr + alone_hub.log
 
 
+POOL = """
+import sys
+from huggingface_hub import SandboxPool
+pool = SandboxPool(sandboxes_per_host=4)
+sandboxes = [pool.create() for _ in range(2)]
+for sandbox in sandboxes:
+    sandbox.run(["setsid", "sleep", sys.argv[1]], background=True)
+print(sandboxes[0].host_id, flush=True)
+sys.stdin.readline()
+print(sandboxes[0].run("pgrep -c sleep").stdout, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_pool_outlives_its_host_and_ends_whole(alone_hub, tmp_path):
+    """There is no control group that would hold it together."""
+    mark = f"{40_000 + os.getpid()}.25"
+
+    def sleepers() -> int:
+        return sum(f"sleep\0{mark}\0".encode() == line for line in commands())
+
+    env = {**alone_hub.client_env(), "HOME": str(tmp_path), "HF_HOME": str(tmp_path / "hf")}
+    client = subprocess.Popen([ROOT / ".venvs/hub-2.4.0/bin/python", "-c", POOL, mark], env=env, text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with client:
+        job = client.stdout.readline().strip()
+        assert sleepers() == 2
+        _, server, _ = (alone_hub.state / f"jobs/{job}/host.mark").read_text().split()
+        os.kill(int(server), signal.SIGKILL)
+        client.stdin.write("\n")
+        client.stdin.flush()
+        assert client.stdout.readline().strip() == "1", alone_hub.log
+        assert sleepers() == 2
+        Jobs(alone_hub).cancel(job)
+        wait_until(lambda: sleepers() == 0, 10)
+        client.kill()
+
+
+def commands() -> list[bytes]:
+    found = []
+    for pid in all_pids():
+        try:
+            found.append(open(f"/proc/{pid}/cmdline", "rb").read())
+        except OSError:
+            pass
+    return found
+
+
 # ---- what is weaker, and told
 
 def notes_of(hub: Hub) -> list[str]:
@@ -184,7 +230,7 @@ def test_kernel_translation_is_refused_by_name():
     try:
         with pytest.raises(AssertionError, match="only root can change the machine's network"):
             hub.start()
-        assert not hub.processes()
+        wait_until(lambda: not hub.processes(), 5)
     finally:
         hub.destroy()
 
