@@ -76,7 +76,8 @@ Result<> Nursery::standWith(const Fd& network) {
 }
 
 Result<> Nursery::spawn(const isolation::Plan& plan, const Fd& listener, const Fd& network) {
-  if (network.valid()) CAY_TRY(standWith(network));
+  const bool ofUsers = settings_.mode == isolation::Mode::kUnprivileged;
+  if (ofUsers && network.valid()) CAY_TRY(standWith(network));
   Writer message;
   putPlan(message, plan);
   const int both[] = {listener.get(), network.get()};
