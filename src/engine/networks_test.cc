@@ -5,6 +5,7 @@
 
 #include "engine/network_lab_fixture.h"
 #include "sys/packet.h"
+#include "testing/eventually.h"
 
 namespace cay::engine {
 namespace {
@@ -247,9 +248,13 @@ TEST_F(NetworksTest, CountsWhatAJobSendsAndReceives) {
     (void)::sendto(socket.get(), payload.data(), payload.size(), 0,
                    reinterpret_cast<const sockaddr*>(&to), sizeof to);
   }
-  const auto traffic = loop_->await(networks->traffic(job.id));
+  Result<sys::LinkTraffic> traffic = sys::LinkTraffic{};
+  // What is sent waits until the neighbour's address is known.
+  EXPECT_TRUE(cay::testing::eventually([&] {
+    traffic = loop_->await(networks->traffic(job.id));
+    return !traffic || traffic->sentBytes >= 10'000U;
+  }));
   ASSERT_TRUE(traffic) << traffic.error().message;
-  EXPECT_GE(traffic->sentBytes, 10'000U);
   EXPECT_LT(traffic->receivedBytes, 10'000U);
 }
 

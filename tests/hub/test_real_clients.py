@@ -37,19 +37,6 @@ def cases_of(script: str) -> list[str]:
     return [*names, *SCRIPTS[script][2]]
 
 
-@pytest.fixture(scope="module")
-def hub():
-    hub = Hub()
-    hub.start()
-    done = hub.cay("image", "alias", "python:3.12", "host")
-    assert done.returncode == 0, done.stderr
-    yield hub
-    try:
-        hub.stop()
-    finally:
-        hub.destroy()
-
-
 class Way:
     """How a client reaches the edge of a hub: by the names themselves, or by the proxy alone."""
 
@@ -88,7 +75,7 @@ _other: dict[int, str] = {}
 
 
 @pytest.fixture
-def results(hub, version, way, script, tmp_path_factory):
+def results(hub, default_image, version, way, script, tmp_path_factory):
     key = (version, way, script)
     if key not in _results:
         folder = tmp_path_factory.mktemp("client")
