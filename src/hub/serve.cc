@@ -68,15 +68,17 @@ class Hub {
   }
 
  private:
+  using Jobs = engine::Engine::Jobs;
+
   net::Task<int> main() {
     if (const auto started = co_await start(); !started) {
       (void)std::fprintf(stderr, "cay serve: %s\n", started.error().message.c_str());
+      if (engine_) co_await engine_->shutdown(Jobs::kKeep);
       co_return kExitFailure;
     }
     while (why_.empty()) co_await told_.wait(net::Event::kForever);
     log(Level::kInfo, "stopping", {{"reason", why_}});
     co_await desk_->close();
-    using Jobs = engine::Engine::Jobs;
     co_await engine_->shutdown(options_.endJobs ? Jobs::kEnd : Jobs::kKeep);
     if (!co_await desk_->jobs().settled(kSettlePatience)) {
       log(Level::kWarn, "not everything could be stored; the next start looks at the jobs again");
