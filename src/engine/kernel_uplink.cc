@@ -119,6 +119,7 @@ Result<> KernelUplink::openMachine(sys::Netlink& machine) {
 
   CAY_ASSIGN(const Inside inside, Inside::enter(ends_.machine, ends_.router));
   CAY_ASSIGN(sys::Netlink router, sys::Netlink::open());
+  CAY_TRY(router.awaitCarrying(kWay));
   return router.addDefaultRoute(uplinkAddresses(lease_.number()).near);
 }
 

@@ -302,9 +302,9 @@ TEST_F(NetworksTest, AHubWithoutJobsStartsAfresh) {
 }
 
 TEST_F(NetworksTest, AKilledCayNetTakesTheNetworksAlong) {
-  int lost = 0;
+  const auto lost = std::make_shared<int>(0);  // the hub outlives the test
   Networks::Options told = options(Outbound::kKernel);
-  told.onLost = [&] { ++lost; };
+  told.onLost = [lost] { ++*lost; };
   auto opened = open("hub", told);
   ASSERT_TRUE(opened) << opened.error().message;
   Networks& networks = **opened;
@@ -313,7 +313,7 @@ TEST_F(NetworksTest, AKilledCayNetTakesTheNetworksAlong) {
   const auto processes = processesWith(leases());
   ASSERT_EQ(processes.size(), 1U);
   ::kill(processes.front(), SIGKILL);
-  EXPECT_TRUE(eventually([&] { return loop_->call([&] { return lost; }) == 1; }));
+  EXPECT_TRUE(eventually([&] { return loop_->call([&] { return *lost; }) == 1; }));
   // Fail closed: no way out that nobody watches.
   EXPECT_TRUE(eventually([&] {
     sys::Netlink inside = *in(job.space, [] { return sys::Netlink::open(); });
