@@ -217,7 +217,7 @@ Result<> LocalJob::haveIds() {
   if (spec_.kind != Kind::kPool || !house_.lease) return {};
   const auto first = house_.units.take(IdUnits::unitsFor(poolCapacity(spec_)));
   if (!first) return fail(Code::kExhausted, "the pools of this hub have all user ids");
-  state_.idBlock = *first;
+  state_.idBlock = first;
   return folder_.save(state_);
 }
 

@@ -15,7 +15,6 @@ namespace cay::engine {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AnyOf;
 using testing::eventually;
 using ::testing::HasSubstr;
 using ::testing::Not;

@@ -128,7 +128,7 @@ class Taker {
     return value;
   }
   template <typename T>
-  T take(const json::Value& value, std::string name, T (*read)(Taker&)) {
+  T take(const json::Value& value, const std::string& name, T (*read)(Taker&)) {
     if (!value.is_object()) {
       refuse(wrong(name, "must be an object").error());
       return T{};
