@@ -54,7 +54,7 @@ class HubPlace:
 class Hub:
     """One `cay serve` on free ports. A second one may take over the place of one that has ended."""
 
-    start_timeout = 60.0  # the image `host` is prepared at the first start
+    start_timeout = 180.0  # the image `host` is prepared at the first start, beside other tests
 
     def __init__(self, place: HubPlace | None = None, *, flags=(), env=None, wrapper=(), end_jobs: bool = True,
                  ports: tuple[int, int] = (0, 0)) -> None:
