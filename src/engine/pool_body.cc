@@ -2,6 +2,8 @@
 // itself. It makes keepers by itself; all that it starts is in the groups.
 #include <fcntl.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "engine/job_group.h"
 #include "engine/served_body.h"
 #include "isolation/binds.h"
@@ -12,6 +14,7 @@ namespace cay::engine {
 namespace {
 
 constexpr mode_t kPassable = 0711;
+constexpr Millis kEndPatience{30'000};  // for processes that have been killed
 
 class PoolBody final : public ServedBody {
  public:
@@ -38,8 +41,11 @@ class PoolBody final : public ServedBody {
   net::Task<> stop() override {
     if (server_) co_await server_->stop();
     co_await FrontEnd::killLeft(ground_.folder.path());
-    auto end = [this] { group_.end(); };
-    co_await ground_.house.workers.run(std::move(end));
+    auto end = [this] { return group_.end(kEndPatience); };
+    if (const auto ended = co_await ground_.house.workers.run(std::move(end)); !ended) {
+      log(Level::kError, "a pool could not be ended",
+          {{"job", ground_.spec.id}, {"error", ended.error().message}});
+    }
     ground_.house.registry->retire(pooled_, sandbox::Death::kKilled);
     co_await sandbox::Registry::ended(pooled_);
   }

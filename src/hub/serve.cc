@@ -150,7 +150,11 @@ class Hub {
     options.cayHost = options_.cayHost;
     std::error_code ignored;
     options.pullCommand = {std::filesystem::read_symlink("/proc/self/exe", ignored).string(),
-                           "image", "pull", "--state", paths_.state};
+                           "image",
+                           "pull",
+                           "--no-advice",
+                           "--state",
+                           paths_.state};
     options.networks.outbound = options_.network;
     options.networks.resolvers = options_.dns;
     CAY_ASSIGN(options.flavors, engine::Flavors::read(flavors, engine::thisMachine()));

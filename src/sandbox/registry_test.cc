@@ -219,6 +219,19 @@ TEST_F(RegistryTest, ADeletedOneDiesAtOnceAndItsFilesSoon) {
   EXPECT_TRUE(findGone(pooled->record.id));
 }
 
+TEST_F(RegistryTest, WhoeverWaitsForFilesToBeRemovedIsToldWhetherTheyAre) {
+  const PooledPtr pooled = createOne();
+  std::optional<Activity::InUse> reader;
+  loop_->call([&] { reader.emplace(pooled->activity, monotonicMs); });
+  EXPECT_TRUE(loop_->await(registry_->cleared(Millis(0))));
+  retire(pooled);
+  EXPECT_FALSE(loop_->await(registry_->cleared(Millis(50)))) << "it is still being read";
+  EXPECT_EQ(entriesIn("trash"), 1U);
+  loop_->call([&] { reader.reset(); });
+  EXPECT_TRUE(loop_->await(registry_->cleared(Millis(10'000))));
+  EXPECT_EQ(entriesIn("trash"), 0U);
+}
+
 TEST_F(RegistryTest, HalfMadeAndHalfDeletedOnesAreSweptAtTheStart) {
   const PooledPtr torn = createOne();
   const PooledPtr whole = createOne();
