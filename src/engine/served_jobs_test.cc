@@ -193,7 +193,7 @@ TEST_F(ServedJobs, GpusAreInTheSandboxAndInAllSandboxesOfAPool) {
   const JobSpec one = serving(asked);
   const std::string answer = run(one.id, show);
   for (const char* expected :
-       {"nvidia-uvm nvidia0 nvidiactl the driver", "smi", "read", "refused"}) {
+       {"nvidia-uvm nvidia0 nvidiactl ", "the driver", "smi", "read", "refused"}) {
     EXPECT_THAT(answer, HasSubstr(expected));
   }
   asked = served(Kind::kPool);
@@ -204,7 +204,7 @@ TEST_F(ServedJobs, GpusAreInTheSandboxAndInAllSandboxesOfAPool) {
     const std::string inner =
         run(pool.id, show, "/v1/sandboxes/" + valueIn(made, "id"), valueIn(made, "token"));
     for (const char* expected :
-         {"nvidia-uvm nvidia1 nvidiactl the driver", "smi", "read", "refused"}) {
+         {"nvidia-uvm nvidia1 nvidiactl ", "the driver", "smi", "read", "refused"}) {
       EXPECT_THAT(inner, HasSubstr(expected));
     }
   }
