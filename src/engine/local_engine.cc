@@ -205,9 +205,6 @@ Result<> LocalEngine::check(JobSpec& spec) const {
     CAY_ASSIGN(const Flavor flavor, options_.flavors.find(spec.flavor));
     if (spec.resources == Resources()) spec.resources = flavor.resources;
   }
-  if (spec.resources.gpus > 0) {
-    return fail(Code::kInvalid, "GPUs cannot be given to jobs of this engine");
-  }
   if (!house_->queue->possible(spec.resources)) {
     return fail(Code::kInvalid, "this machine has less than the job needs");
   }

@@ -51,6 +51,7 @@ void LocalJob::begin() {
 
 void LocalJob::beginAgain() {
   state_.idBlock.reset();
+  state_.gpus.clear();
   state_.status.startedAtMs = 0;
   giveNetworkBack();
 }
@@ -75,12 +76,14 @@ net::Task<> LocalJob::run(Self self, From from) {
   static const std::vector<Step> kBeginning = {
       {.name = "image", .act = &LocalJob::haveImage},
       {.name = "volumes", .act = &LocalJob::haveVolumes},
+      {.name = "gpus", .act = &LocalJob::haveGpus},
       {.name = "network", .act = &LocalJob::haveNetwork},
       {.name = "folder", .act = &LocalJob::haveFolder},
       {.name = "start", .act = &LocalJob::startBody},
   };
   static const std::vector<Step> kMiddle = {
       {.name = "folder", .act = &LocalJob::findFolder},
+      {.name = "gpus", .act = &LocalJob::findGpus},
       {.name = "network", .act = &LocalJob::findNetwork},
       {.name = "start", .act = &LocalJob::findBody},
   };
@@ -119,7 +122,9 @@ net::Task<> LocalJob::takenUp() {
 }
 
 net::Task<Result<>> LocalJob::live() {
-  static const std::vector<Step> kAgain = {{.name = "folder", .act = &LocalJob::haveFolder},
+  static const std::vector<Step> kAgain = {{.name = "volumes", .act = &LocalJob::haveVolumes},
+                                           {.name = "gpus", .act = &LocalJob::haveGpus},
+                                           {.name = "folder", .act = &LocalJob::haveFolder},
                                            {.name = "start", .act = &LocalJob::startBody}};
   while (!concluded_) {
     Outcome outcome = co_await body_->ended();
@@ -147,6 +152,7 @@ net::Task<Result<>> LocalJob::live() {
 net::Task<> LocalJob::putDown() {
   if (body_) co_await body_->stop();
   giveIdsBack();
+  giveGpusBack();
   giveNetworkBack();
 }
 
@@ -188,6 +194,33 @@ net::Task<Result<>> LocalJob::haveVolumes() {
   };
   CAY_CO_ASSIGN(binds_, co_await house_.workers.run(resolve));
   co_return Result<>();
+}
+
+net::Task<Result<>> LocalJob::haveGpus() {
+  if (spec_.resources.gpus == 0) co_return Result<>();
+  if (state_.gpus.empty()) {
+    auto taken = house_.gpus->take(spec_.resources.gpus);
+    if (!taken) co_return fail(Code::kExhausted, "there are not so many GPUs free");
+    state_.gpus = *std::move(taken);
+    CAY_CO_TRY(folder_.save(state_));
+  }
+  const auto find = [this] { return gpuFiles(house_.options.gpuPlaces, state_.gpus); };
+  CAY_CO_ASSIGN(GpuFiles files, co_await house_.workers.run(find));
+  devices_ = std::move(files.devices);
+  // Before the volumes: where one is mounted over them, nothing of ours is to be put into it.
+  binds_.insert(binds_.begin(), files.binds.begin(), files.binds.end());
+  co_return Result<>();
+}
+
+net::Task<Result<>> LocalJob::findGpus() {
+  if (house_.gpus->claim(state_.gpus)) co_return Result<>();
+  state_.gpus.clear();
+  co_return fail(Code::kGone, "the job's GPUs are not here any more");
+}
+
+void LocalJob::giveGpusBack() {
+  house_.gpus->release(state_.gpus);
+  state_.gpus.clear();
 }
 
 net::Task<Result<>> LocalJob::haveNetwork() {
@@ -245,6 +278,7 @@ net::Task<Result<>> LocalJob::haveFolder() {
   request.spec.network = isolation::Network::kGiven;
   request.spec.image = spec_.image;
   request.spec.binds = binds_;
+  request.spec.devices = devices_;
   for (const auto& [source, at] : {std::pair(folder_.hosts(), "/etc/hosts"),
                                    std::pair(folder_.resolvConf(), "/etc/resolv.conf")}) {
     request.spec.binds.push_back({.source = source, .at = at, .readOnly = true, .isFile = true});

@@ -103,6 +103,7 @@ net::Task<Result<>> openHouse(JobHouse& house, std::vector<NetworkId> inUse,
                 co_await Networks::open(house.io, std::move(networks), std::move(inUse)));
   house.volumes = std::make_unique<Volumes>(options.state + "/volumes", options.state + "/server");
   house.pulls = std::make_unique<ImagePulls>(house.io, options.pullCommand);
+  house.gpus.emplace(options.gpus);
   house.queue =
       std::make_unique<Queue>(Queue::Capacity{.memoryBytes = options.flavors.promisedMemory(),
                                               .gpus = options.flavors.gpus(),

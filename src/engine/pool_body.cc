@@ -68,6 +68,7 @@ class PoolBody final : public ServedBody {
     pool.image = *pooled_->image;
     pool.image->config.env = jobEnvironment(ground_.spec, pooled_->image->config);
     pool.binds = pooled_->record.spec->binds;
+    pool.devices = pooled_->record.spec->devices;
     if (ground_.state.idBlock) {
       pool.ids = house.lease->pool(*ground_.state.idBlock, IdUnits::unitsFor(pool.capacity));
     }

@@ -157,7 +157,9 @@ class Hub {
                            paths_.state};
     options.networks.outbound = options_.network;
     options.networks.resolvers = options_.dns;
-    CAY_ASSIGN(options.flavors, engine::Flavors::read(flavors, engine::thisMachine()));
+    engine::Machine machine = engine::thisMachine();
+    CAY_ASSIGN(options.flavors, engine::Flavors::read(flavors, machine));
+    options.gpus = std::move(machine.gpus);
     options.mode = ::geteuid() == 0 ? isolation::Mode::kFull : isolation::Mode::kUnprivileged;
     engine_ = std::make_unique<engine::LocalEngine>(io_, std::move(options));
     return {};

@@ -177,6 +177,7 @@ Result<> Registry::spawnKeeper(const Pooled& pooled, Fd listener) const {
                              .root = pooled.image->overlays,
                              .limits = record.spec->limits,
                              .binds = record.spec->binds,
+                             .devices = record.spec->devices,
                              .lifetimeMs = lifetimeLeft(record),
                              .stays = record.spec->stays};
   return options_.spawnKeeper(plan, std::move(listener));
@@ -303,6 +304,7 @@ net::Task<PooledPtr> Registry::makeReady(ReadySandboxes::Kind kind) {
   request.spec.network = kind.network;
   request.spec.limits = kind.limits;
   request.spec.binds = std::move(kind.binds);
+  request.spec.devices = std::move(kind.devices);
   auto records = draft(request, 1);
   if (!records) co_return nullptr;
   PoolRecord& record = records->front();

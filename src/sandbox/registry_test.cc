@@ -77,6 +77,7 @@ TEST_F(RegistryTest, TwoWithTheSameNameAtTheSameTimeAreOne) {
 TEST_F(RegistryTest, WhatAJobNeedsReachesItsKeeper) {
   PoolSpec spec;
   spec.binds = {{.source = "/v", .at = "/data", .readOnly = true}};
+  spec.devices = {"/dev/nvidia0"};
   spec.network = isolation::Network::kGiven;
   spec.lifetimeMs = 60'000;
   spec.stays = true;
@@ -91,6 +92,7 @@ TEST_F(RegistryTest, WhatAJobNeedsReachesItsKeeper) {
   EXPECT_TRUE(eventually([&] { return !isLive(exec); }));
   ASSERT_EQ(plans_.size(), 1U);
   EXPECT_EQ(plans_[0].binds, spec.binds);
+  EXPECT_EQ(plans_[0].devices, spec.devices);
   EXPECT_EQ(plans_[0].network, spec.network);
   EXPECT_TRUE(plans_[0].stays);
   EXPECT_GT(plans_[0].lifetimeMs, 0);

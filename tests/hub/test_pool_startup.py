@@ -37,7 +37,7 @@ class HubPool(PoolHost):
         self.document = {
             "token": TOKEN, "compat_host_token": False, "idle_timeout_ms": 0, "lifetime_ms": 0, "end_note": "",
             "attached": None, "state_folder": str(self.place.state),
-            "pool": {"capacity": 3, "ready": 2, "walls": "full", "image": self.image, "binds": [],
+            "pool": {"capacity": 3, "ready": 2, "walls": "full", "image": self.image, "binds": [], "devices": [],
                      "ids": {"base": FIRST, "step": STEP, "count": STEP, "slots": 8}, "known_walls": known_walls,
                      **settings},
         }
