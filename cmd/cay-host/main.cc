@@ -16,6 +16,7 @@
 #include "host/config.h"
 #include "host/doctor.h"
 #include "host/serve.h"
+#include "isolation/ordinary_user.h"
 #include "isolation/probe.h"
 #include "sandbox/keeper.h"
 #include "sandbox/keeper_process.h"
@@ -23,6 +24,7 @@
 
 namespace {
 
+constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
 
 // The environment as strings. The token is overwritten where the kernel shows it
@@ -83,6 +85,13 @@ int main(int argc, char** argv, char** environment) {
       return 0;
     case cay::host::Config::Action::kServe:
       break;
+  }
+  // A hub of an ordinary user starts us as the root of its namespace.
+  if (config->attached || config->pool) {
+    if (const auto ordinary = cay::isolation::becomeOrdinaryUser(); !ordinary) {
+      std::fprintf(stderr, "cay-host: %s\n", ordinary.error().message.c_str());
+      return kExitFailure;
+    }
   }
   (void)cay::setLogLevel(config->logLevel);
   // Whoever shares our uid must not read the token from our memory.

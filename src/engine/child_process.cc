@@ -23,6 +23,7 @@ struct Prepared {
   char* const* arguments;
   char* const* environment;
   std::vector<int>* descriptors;  // out of the way already
+  int users;
   int network;
   const std::vector<int>* groups;
   bool endsWithUs;
@@ -42,6 +43,7 @@ int becomeProgram(void* argument) {
   for (const int group : *prepared.groups) {
     if (::write(group, "0", 1) != 1) giveUp();
   }
+  if (prepared.users >= 0 && ::setns(prepared.users, CLONE_NEWUSER) != 0) giveUp();
   if (prepared.network >= 0 && ::setns(prepared.network, CLONE_NEWNET) != 0) giveUp();
   int number = 0;
   for (const int descriptor : *prepared.descriptors) {
@@ -89,6 +91,7 @@ Result<sys::Born> startChild(const ChildSpec& spec) {
                     .arguments = argv.data(),
                     .environment = environment.data(),
                     .descriptors = &numbers,
+                    .users = spec.users,
                     .network = spec.network,
                     .groups = &spec.groups,
                     .endsWithUs = spec.endsWithUs,

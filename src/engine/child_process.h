@@ -16,6 +16,7 @@ struct ChildSpec {
   std::vector<std::string> arguments;    // after the program's own name
   std::vector<std::string> environment;  // whole
   std::vector<int> descriptors;          // it gets them from 0 on; -1: /dev/null
+  int users = -1;                        // a user namespace to be in
   int network = -1;                      // a network namespace to be in
   std::vector<int> groups;               // control groups to be in, by their files of processes
   bool endsWithUs = false;               // is killed when the calling thread ends

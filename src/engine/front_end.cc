@@ -19,6 +19,7 @@
 #include "net/await.h"
 #include "sys/file.h"
 #include "sys/io.h"
+#include "sys/namespaces.h"
 #include "sys/process.h"
 #include "sys/socket.h"
 
@@ -98,6 +99,12 @@ Result<> FrontEnd::launch() {
                                        O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, kOwnerOnly));
   CAY_ASSIGN(const Fd config, sys::memoryFile("cay-host", host::startupText(plan_.startup)));
   CAY_ASSIGN(sys::Pipe ready, sys::makePipe());
+  // Where networks belong to a user namespace it begins there, steps down by itself, and can be
+  // looked at by us ever after.
+  Fd users;
+  if (plan_.network != nullptr) {
+    CAY_ASSIGN(users, sys::ownerBelow(*plan_.network));
+  }
   std::vector<int> groups;
   for (const Fd& group : plan_.groups) groups.push_back(group.get());
   CAY_ASSIGN(sys::Born born,
@@ -106,7 +113,8 @@ Result<> FrontEnd::launch() {
                          .environment = {},
                          .descriptors = {-1, -1, log.get(), config.get(), listener_.get(),
                                          ready.write.get()},
-                         .network = plan_.network == nullptr ? -1 : plan_.network->get(),
+                         .users = users.get(),
+                         .network = plan_.inNetwork ? plan_.network->get() : -1,
                          .groups = std::move(groups)}));
   ready.write.reset();
   auto mark = sandbox::KeeperMark::of(born.pidfd);

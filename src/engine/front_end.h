@@ -35,7 +35,8 @@ class FrontEnd : public std::enable_shared_from_this<FrontEnd> {
     std::string program;          // cay-host
     std::string folder;           // of the job
     host::Startup startup;        // its end note is filled in
-    const Fd* network = nullptr;  // to be in; none: ours
+    const Fd* network = nullptr;  // of the job, if it has one
+    bool inNetwork = false;       // is in that network; else in ours
     std::vector<Fd> groups = {};  // control groups to be in
   };
   // How it ended for good; nullopt, with the reason, if it cannot be had to serve.

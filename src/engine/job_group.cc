@@ -53,7 +53,7 @@ std::vector<std::string> JobGroup::folders() const {
 }
 
 Result<std::vector<Fd>> JobGroup::entrances(const isolation::Limits& limits) const {
-  if (!groups_.hasPids() || !groups_.hasMemory()) {
+  if (!holds()) {
     return fail(Code::kExhausted, "its processes cannot be held together: " + groups_.why());
   }
   CAY_TRY(groups_.open(slot_, limits));

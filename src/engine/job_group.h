@@ -19,8 +19,10 @@ class JobGroup {
   JobGroup(const isolation::LimitGroups& groups, std::string name, uint32_t slot)
       : groups_(groups), name_(std::move(name)), slot_(slot) {}
 
+  // There are such groups here, and they hold all that is in them together.
+  [[nodiscard]] bool holds() const { return groups_.hasPids() && groups_.hasMemory(); }
   // Whoever writes "0" into each of these is in, with all it will ever start. kExhausted where
-  // there are no groups: what it starts could not be held together.
+  // there are no groups.
   [[nodiscard]] Result<std::vector<Fd>> entrances(const isolation::Limits& limits) const;
 
   // Kills all that is in, until nothing is, and removes what it made below. kTimeout if somebody is

@@ -44,6 +44,14 @@ Result<bool> answers(sys::Ipv4 address) {
   return error == 0 || error == ECONNREFUSED;
 }
 
+Result<bool> answersAtLast(sys::Ipv4 address) {
+  for (int i = 0; i < kProbes; ++i) {
+    CAY_ASSIGN(const bool answered, answers(address));
+    if (answered) return true;
+  }
+  return false;
+}
+
 // Names go into rules and paths as they are.
 bool isPlain(const std::string& link) {
   return std::ranges::all_of(link, [](char c) {
@@ -54,8 +62,8 @@ bool isPlain(const std::string& link) {
 
 class KernelUplink final : public Uplink {
  public:
-  KernelUplink(const UplinkEnds& ends, const UplinkPlan& plan, UplinkLease lease)
-      : ends_(ends), plan_(plan), lease_(std::move(lease)) {}
+  KernelUplink(const Fd& router, const UplinkPlan& plan, UplinkLease lease)
+      : router_(router), plan_(plan), lease_(std::move(lease)) {}
 
   [[nodiscard]] std::string way() const override { return kWay; }
   [[nodiscard]] std::string name() const override { return "kernel nat"; }
@@ -69,7 +77,7 @@ class KernelUplink final : public Uplink {
   Result<> probe();
   [[nodiscard]] Result<bool> hasLeft() const;
 
-  UplinkEnds ends_;
+  const Fd& router_;
   const UplinkPlan& plan_;
   UplinkLease lease_;
 };
@@ -84,7 +92,7 @@ Result<> KernelUplink::raise() {
 Result<> KernelUplink::makeLink(sys::Netlink& machine) {
   const std::string link = machineLink(lease_.number());
   const LinkAddresses addresses = uplinkAddresses(lease_.number());
-  CAY_TRY(machine.makeVeth(link, kWay, ends_.router));
+  CAY_TRY(machine.makeVeth(link, kWay, router_));
   CAY_TRY(setNetSettingIfThere("ipv6/conf/" + link + "/disable_ipv6", "1"));
   const std::string settings = "ipv4/conf/" + link;
   CAY_TRY(setNetSetting(settings + "/rp_filter", "1"));
@@ -92,11 +100,11 @@ Result<> KernelUplink::makeLink(sys::Netlink& machine) {
   CAY_TRY(setNetSetting(settings + "/send_redirects", "0"));
   CAY_TRY(machine.addAddress(link, addresses.near, kUplinkPrefix));
 
-  CAY_ASSIGN(const Inside inside, Inside::enter(ends_.machine, ends_.router));
-  CAY_ASSIGN(sys::Netlink router, sys::Netlink::open());
-  CAY_TRY(router.addAddress(kWay, addresses.far, kUplinkPrefix));
-  CAY_TRY(router.setUp(kWay));
-  return {};
+  return inNetSpace(router_, [&]() -> Result<> {
+    CAY_ASSIGN(sys::Netlink router, sys::Netlink::open());
+    CAY_TRY(router.addAddress(kWay, addresses.far, kUplinkPrefix));
+    return router.setUp(kWay);
+  });
 }
 
 Result<> KernelUplink::openMachine(sys::Netlink& machine) {
@@ -117,22 +125,18 @@ Result<> KernelUplink::openMachine(sys::Netlink& machine) {
   CAY_TRY(lease_.openForwarding(shape.ways));
   CAY_TRY(machine.setUp(link));
 
-  CAY_ASSIGN(const Inside inside, Inside::enter(ends_.machine, ends_.router));
-  CAY_ASSIGN(sys::Netlink router, sys::Netlink::open());
-  CAY_TRY(router.awaitCarrying(kWay));
-  return router.addDefaultRoute(uplinkAddresses(lease_.number()).near);
+  return inNetSpace(router_, [this]() -> Result<> {
+    CAY_ASSIGN(sys::Netlink router, sys::Netlink::open());
+    CAY_TRY(router.awaitCarrying(kWay));
+    return router.addDefaultRoute(uplinkAddresses(lease_.number()).near);
+  });
 }
 
 // Other rules on this machine may drop what ours let pass.
 Result<> KernelUplink::probe() {
   const sys::Ipv4 target = plan_.resolvers.empty() ? kNowhere : plan_.resolvers.front();
-  {
-    CAY_ASSIGN(const Inside inside, Inside::enter(ends_.machine, ends_.router));
-    for (int i = 0; i < kProbes; ++i) {
-      CAY_ASSIGN(const bool answered, answers(target));
-      if (answered) return {};
-    }
-  }
+  CAY_ASSIGN(const bool answered, inNetSpace(router_, [&] { return answersAtLast(target); }));
+  if (answered) return {};
   CAY_ASSIGN(const bool left, hasLeft());
   if (!left) {
     return fail(Code::kUnreachable,
@@ -158,9 +162,9 @@ Result<bool> KernelUplink::hasLeft() const {
 
 }  // namespace
 
-Result<std::unique_ptr<Uplink>> kernelUplink(const UplinkEnds& ends, const UplinkPlan& plan) {
+Result<std::unique_ptr<Uplink>> kernelUplink(const Fd& router, const UplinkPlan& plan) {
   CAY_ASSIGN(UplinkLease lease, UplinkLease::take(plan.leases));
-  return std::make_unique<KernelUplink>(ends, plan, std::move(lease));
+  return std::make_unique<KernelUplink>(router, plan, std::move(lease));
 }
 
 }  // namespace cay::engine

@@ -205,6 +205,9 @@ Result<> LocalEngine::check(JobSpec& spec) const {
     CAY_ASSIGN(const Flavor flavor, options_.flavors.find(spec.flavor));
     if (spec.resources == Resources()) spec.resources = flavor.resources;
   }
+  if (spec.resources.diskBytes > 0 && options_.mode != isolation::Mode::kFull) {
+    return fail(Code::kInvalid, "the disk of a job can be limited by root's hub alone");
+  }
   if (!house_->queue->possible(spec.resources)) {
     return fail(Code::kInvalid, "this machine has less than the job needs");
   }
@@ -359,9 +362,7 @@ net::Task<> LocalEngine::shutdown(Jobs jobs) {
 }
 
 std::vector<std::string> LocalEngine::notes() const {
-  std::vector<std::string> out = house_->networks->notes();
-  if (!house_->groups.why().empty()) out.push_back("limits: " + house_->groups.why());
-  return out;
+  return weaknesses(*house_);
 }
 
 }  // namespace cay::engine

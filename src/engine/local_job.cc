@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/front_end.h"
+#include "engine/local_start.h"
 #include "engine/usage.h"
 #include "sys/file.h"
 #include "sys/io.h"
@@ -293,7 +294,7 @@ net::Task<Result<>> LocalJob::haveFolder() {
   body_ = makeBody(ground_);
   const layers::Image& image = *ground_.pooled->image;
   state_.status.image = imageText(image, spec_.image);
-  state_.status.notes = house_.networks->notes();
+  state_.status.notes = weaknesses(house_);
   if (!image.config.user.empty() && image.config.user != "root" && image.config.user != "0") {
     state_.status.notes.push_back("the image's user '" + image.config.user +
                                   "' is not used: commands run as root inside");

@@ -114,6 +114,12 @@ net::Task<Result<>> openHouse(JobHouse& house, std::vector<NetworkId> inUse,
   co_return Result<>();
 }
 
+std::vector<std::string> weaknesses(const JobHouse& house) {
+  std::vector<std::string> out = house.networks->notes();
+  if (!house.groups.why().empty()) out.push_back("limits: " + house.groups.why());
+  return out;
+}
+
 net::Task<> closeHouse(JobHouse& house) {
   co_await house.registry->shutdown();
   if (!co_await house.registry->cleared(kRemovalPatience)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -17,6 +18,9 @@ Result<> makeFolders(const LocalOptions& options);
 // networks in use. `onLost`: see Networks::Options.
 net::Task<Result<>> openHouse(JobHouse& house, std::vector<NetworkId> inUse,
                               std::function<void()> onLost);
+// What is weaker on this machine than it should be, in sentences for people.
+std::vector<std::string> weaknesses(const JobHouse& house);
+
 // When no job runs any more: nothing of it is left but files.
 net::Task<> closeHouse(JobHouse& house);
 

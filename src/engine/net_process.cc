@@ -16,10 +16,10 @@
 #include "base/ids.h"
 #include "base/text.h"
 #include "engine/net_protocol.h"
-#include "engine/net_space.h"
 #include "engine/network_table.h"
 #include "sandbox/self_process.h"
 #include "sandbox/wire.h"
+#include "sys/namespaces.h"
 #include "sys/packet.h"
 
 namespace cay::engine {
@@ -56,9 +56,9 @@ Answer doneOr(const Result<>& result) {
 
 class NetProcess {
  public:
-  NetProcess(const Fd& machine, Router& router, Fd listener, Fd signals)
+  NetProcess(Router& router, Fd listener, Fd signals)
       : router_(router),
-        table_(machine, router),
+        table_(router),
         listener_(std::move(listener)),
         signals_(std::move(signals)) {}
 
@@ -235,6 +235,15 @@ Fd endSignals() {
   return Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+// An ordinary user becomes the root of a user namespace, which owns the router and all networks.
+Result<std::unique_ptr<Router>> makeRouter(Router::Settings settings) {
+  if (::geteuid() != 0) {
+    CAY_TRY(sys::enterNewUserNamespace(0, 0));
+    settings.noKernel = "only root can change the machine's network";
+  }
+  return Router::make(std::move(settings));
+}
+
 // To the hub that waits for us.
 void refuse(const Fd& listener, const Error& error) {
   const Fd hub(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -272,17 +281,12 @@ int runNetProcess(const Router::Settings& settings) {
   allowManyDescriptors();
   Fd listener(::fcntl(kNetListener, F_DUPFD_CLOEXEC, kNetListener + 1));
   ::close(kNetListener);
-  const auto machine = ownNetSpace();
-  if (!machine) {
-    refuse(listener, machine.error());
-    return kExitFailure;
-  }
-  const auto router = Router::make(*machine, settings);
+  const auto router = makeRouter(settings);
   if (!router) {
     refuse(listener, router.error());
     return kExitFailure;
   }
-  return NetProcess(*machine, **router, std::move(listener), std::move(signals)).run();
+  return NetProcess(**router, std::move(listener), std::move(signals)).run();
 }
 
 }  // namespace cay::engine

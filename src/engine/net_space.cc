@@ -3,10 +3,8 @@
 #include <fcntl.h>
 #include <sched.h>
 
-#include <cerrno>
-#include <cstdlib>
+#include <thread>
 
-#include "base/log.h"
 #include "sys/file.h"
 #include "sys/io.h"
 #include "sys/namespaces.h"
@@ -22,23 +20,13 @@ Result<std::string> netSpaceName(const Fd& space) {
   return std::to_string(stat.st_ino);
 }
 
-Result<Inside> Inside::enter(const Fd& home, const Fd& space) {
-  CAY_TRY(sys::enter(space));
-  return Inside(home);
-}
-
-Result<Inside> Inside::enterNew(const Fd& home) {
-  CAY_TRY(sys::unshare(CLONE_NEWNET));
-  return Inside(home);
-}
-
-Inside::~Inside() {
-  if (home_ == nullptr) return;
-  if (const auto back = sys::enter(*home_); !back) {
-    log(Level::kError, "cannot go back to the machine's network",
-        {{"error", back.error().message}});
-    std::abort();
-  }
+Result<> runInNetSpace(const Fd* space, const std::function<void()>& act) {
+  Result<> gone;
+  std::thread([&] {
+    gone = space != nullptr ? sys::enter(*space, CLONE_NEWNET) : sys::unshare(CLONE_NEWNET);
+    if (gone) act();
+  }).join();
+  return gone;
 }
 
 Result<> setNetSetting(const std::string& name, std::string_view value) {

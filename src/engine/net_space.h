@@ -1,9 +1,11 @@
-// Network namespaces, for the one process that goes in and out of them. It has a single thread and
-// lives in the machine's own.
+// Network namespaces, for cay-net, which acts in many and stays in its own.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/fd.h"
@@ -15,23 +17,24 @@ Result<Fd> ownNetSpace();
 // What it is called everywhere: its inode.
 Result<std::string> netSpaceName(const Fd& space);
 
-// While it lives, the process is in another namespace. Going back cannot fail: the process ends
-// rather than go on in the wrong place.
-class Inside {
- public:
-  // In one that is there.
-  static Result<Inside> enter(const Fd& home, const Fd& space);
-  // In a new one.
-  static Result<Inside> enterNew(const Fd& home);
+// Runs it to its end in a thread that has gone into this namespace, or, if there is none, into a
+// new one. Nobody has to come back, which the root of a user namespace could not: the machine's own
+// network is closed to it.
+Result<> runInNetSpace(const Fd* space, const std::function<void()>& act);
 
-  Inside(Inside&& other) noexcept : home_(std::exchange(other.home_, nullptr)) {}
-  Inside& operator=(Inside&&) = delete;
-  ~Inside();
-
- private:
-  explicit Inside(const Fd& home) : home_(&home) {}
-  const Fd* home_;
-};
+// What `act` gives, which is a Result, or why it could not be run there.
+template <typename Act>
+std::invoke_result_t<Act> inNetSpace(const Fd& space, Act act) {
+  std::optional<std::invoke_result_t<Act>> out;
+  CAY_TRY(runInNetSpace(&space, [&] { out.emplace(act()); }));
+  return *std::move(out);
+}
+template <typename Act>
+std::invoke_result_t<Act> inNewNetSpace(Act act) {
+  std::optional<std::invoke_result_t<Act>> out;
+  CAY_TRY(runInNetSpace(nullptr, [&] { out.emplace(act()); }));
+  return *std::move(out);
+}
 
 // Of the namespace that the caller is in: "ipv4/conf/all/rp_filter". A setting that this kernel
 // does not have is kNotFound.

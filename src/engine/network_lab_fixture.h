@@ -112,9 +112,9 @@ class NetworkLab : public ::testing::Test {
   // Runs in another namespace.
   template <typename Function>
   auto in(const Fd& space, Function function) {
-    const auto inside = Inside::enter(machine_, space);
-    EXPECT_TRUE(inside);
-    return function();
+    std::optional<decltype(function())> out;
+    EXPECT_TRUE(runInNetSpace(&space, [&] { out.emplace(function()); }));
+    return *std::move(out);
   }
 
   Fd socketIn(const Fd& space, int type, int protocol = 0, int family = AF_INET) {
@@ -222,19 +222,17 @@ class NetworkLab : public ::testing::Test {
     CAY_TRY(sys::unshare(CLONE_NEWNET));
     CAY_ASSIGN(machine_, ownNetSpace());
     CAY_TRY(setNetSetting(kPingers, kAllGroups));
-    {
-      CAY_ASSIGN(const Inside inside, Inside::enterNew(machine_));
+    CAY_TRY(inNewNetSpace([this]() -> Result<> {
       CAY_ASSIGN(internet_, ownNetSpace());
-      CAY_TRY(setNetSetting(kPingers, kAllGroups));
-    }
+      return setNetSetting(kPingers, kAllGroups);
+    }));
     CAY_ASSIGN(sys::Netlink machine, sys::Netlink::open());
     CAY_TRY(machine.makeVeth("eth0", "world", internet_));
     CAY_TRY(machine.setUp("lo"));
     CAY_TRY(machine.addAddress("lo", *sys::parseIpv4(kMachineToo), 32));
     CAY_TRY(machine.addAddress("eth0", *sys::parseIpv4(kMachine), 24));
     CAY_TRY(machine.setUp("eth0"));
-    {
-      CAY_ASSIGN(const Inside inside, Inside::enter(machine_, internet_));
+    CAY_TRY(inNetSpace(internet_, []() -> Result<> {
       CAY_ASSIGN(sys::Netlink world, sys::Netlink::open());
       CAY_TRY(world.setUp("lo"));
       for (const char* address : {kInternet, kMetadata}) {
@@ -243,8 +241,8 @@ class NetworkLab : public ::testing::Test {
       CAY_TRY(world.addAddress("world", *sys::parseIpv4(kGateway), 24));
       CAY_TRY(world.setUp("world"));
       // It would answer an address that it has no way back to.
-      CAY_TRY(world.addDefaultRoute(*sys::parseIpv4(kMachine)));
-    }
+      return world.addDefaultRoute(*sys::parseIpv4(kMachine));
+    }));
     CAY_TRY(machine.awaitCarrying("eth0"));
     CAY_TRY(machine.addDefaultRoute(*sys::parseIpv4(kGateway)));
     clean_ = traces();

@@ -35,14 +35,19 @@ struct NewSpace {
   sys::Netlink netlink;
 };
 
-Result<NewSpace> newSpace(const Fd& machine) {
-  CAY_ASSIGN(const Inside inside, Inside::enterNew(machine));
+// Who is root of a user namespace alone has one group to name.
+Result<> openPing() {
+  auto all = setNetSetting("ipv4/ping_group_range", "0 2147483647");
+  if (!all && all.error().sys == EINVAL) return setNetSetting("ipv4/ping_group_range", "0 0");
+  return all;
+}
+
+Result<NewSpace> furnishSpace() {
   CAY_ASSIGN(Fd space, ownNetSpace());
   CAY_TRY(isolation::openLoopback());
   // Of links to come: the loopback keeps ::1.
   CAY_TRY(setNetSettingIfThere("ipv6/conf/default/disable_ipv6", "1"));
-  // ping without privileges
-  CAY_TRY(setNetSetting("ipv4/ping_group_range", "0 2147483647"));
+  CAY_TRY(openPing());
   CAY_ASSIGN(sys::Netlink netlink, sys::Netlink::open());
   return NewSpace{std::move(space), std::move(netlink)};
 }
@@ -64,7 +69,7 @@ Result<uint32_t> NetworkTable::make(const std::string& group) {
   const auto number =
       inTurn(nextNetwork_, kMaxNetworks, [&](uint32_t n) { return entries_.contains(n); });
   if (!number) return fail(Code::kExhausted, "all networks are taken");
-  CAY_ASSIGN(NewSpace made, newSpace(machine_));
+  CAY_ASSIGN(NewSpace made, inNewNetSpace(furnishSpace));
   Entry entry{.network = {.space = std::move(made.space), .address = {}, .group = group},
               .link = {}};
   if (!group.empty()) {
@@ -174,10 +179,11 @@ Result<sys::LinkTraffic> NetworkTable::traffic(uint32_t number) {
 
 Result<Fd> NetworkTable::socket(uint32_t number, int family) {
   CAY_ASSIGN(const MadeNetwork* const network, find(number));
-  CAY_ASSIGN(const Inside inside, Inside::enter(machine_, network->space));
-  Fd made(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!made.valid()) return failSys("socket", errno);
-  return made;
+  return inNetSpace(network->space, [family]() -> Result<Fd> {
+    Fd made(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!made.valid()) return failSys("socket", errno);
+    return made;
+  });
 }
 
 std::vector<uint32_t> NetworkTable::numbers() const {
@@ -199,7 +205,9 @@ bool NetworkTable::inhabited() const {
   return std::ranges::any_of(*entries, [&](const sys::DirEntry& entry) {
     if (!parseUint(entry.name)) return false;
     const auto stat = sys::statAt(proc->get(), (entry.name + "/ns/net").c_str(), 0);
-    return stat && ours.contains(std::to_string(stat->st_ino));
+    // An ordinary user cannot look into keepers, and does not know who is one.
+    if (!stat) return stat.error().sys == EACCES;
+    return ours.contains(std::to_string(stat->st_ino));
   });
 }
 

@@ -23,7 +23,7 @@ struct MadeNetwork {
 
 class NetworkTable {
  public:
-  NetworkTable(const Fd& machine, Router& router) : machine_(machine), router_(router) {}
+  explicit NetworkTable(Router& router) : router_(router) {}
 
   // A new one, alone or as a member of a group; kExhausted when there is no room. kUnreachable for
   // a group where no links can be made.
@@ -37,7 +37,7 @@ class NetworkTable {
   // A TCP socket in it.
   Result<Fd> socket(uint32_t number, int family);
   [[nodiscard]] std::vector<uint32_t> numbers() const;
-  // Some process is in one of them.
+  // Some process is, or may be, in one of them.
   [[nodiscard]] bool inhabited() const;
 
  private:
@@ -58,7 +58,6 @@ class NetworkTable {
   // Removes the bridge with its last member.
   Result<> leaveGroup(const Entry& entry);
 
-  const Fd& machine_;
   Router& router_;
   std::map<uint32_t, Entry> entries_;
   std::map<std::string, Group> groups_;

@@ -21,20 +21,19 @@ uint32_t mostConnections() {
 
 }  // namespace
 
-Result<std::unique_ptr<Router>> Router::make(const Fd& machine, Settings settings) {
-  std::unique_ptr<Router> router(new Router(machine, std::move(settings)));
+Result<std::unique_ptr<Router>> Router::make(Settings settings) {
+  std::unique_ptr<Router> router(new Router(std::move(settings)));
   const Outbound wanted = router->settings_.outbound;
   CAY_TRY(router->makeSpace());
-  const UplinkEnds ends{.machine = machine, .router = router->space_};
   std::string why = "as configured";
   if (wanted == Outbound::kAuto || wanted == Outbound::kKernel) {
-    auto up = router->tryUplink(kernelUplink(ends, router->settings_.uplink));
+    auto up = router->tryKernel();
     if (up) return router;
     if (wanted == Outbound::kKernel) return std::unexpected(std::move(up).error());
     why = up.error().message;
   }
   if (wanted == Outbound::kAuto || wanted == Outbound::kSlirp) {
-    auto up = router->tryUplink(slirpUplink(ends));
+    auto up = router->tryUplink(slirpUplink(router->space_));
     if (up) {
       if (wanted == Outbound::kAuto) router->name_ += " (no kernel nat: " + why + ")";
       return router;
@@ -49,7 +48,10 @@ Result<std::unique_ptr<Router>> Router::make(const Fd& machine, Settings setting
 }
 
 Result<> Router::makeSpace() {
-  CAY_ASSIGN(const Inside inside, Inside::enterNew(machine_));
+  return inNewNetSpace([this] { return furnishSpace(); });
+}
+
+Result<> Router::furnishSpace() {
   CAY_ASSIGN(space_, ownNetSpace());
   CAY_ASSIGN(sys::Netlink netlink, sys::Netlink::open());
   netlink_ = std::make_unique<sys::Netlink>(std::move(netlink));
@@ -72,9 +74,10 @@ Result<> Router::setRules(const Uplink* uplink) {
                     .mostConnections = mostConnections(),
                     .mostOfOne = kMostOfOne,
                     .closed = uplink != nullptr ? uplink->closed() : std::vector<sys::Ipv4>()};
-  CAY_ASSIGN(const Inside inside, Inside::enter(machine_, space_));
-  CAY_TRY(runTool("nft", {"-f", "-"}, routerRules(shape)));
-  CAY_TRY(setNetSetting("ipv4/ip_forward", "1"));
+  CAY_TRY(inNetSpace(space_, [&]() -> Result<> {
+    CAY_TRY(runTool("nft", {"-f", "-"}, routerRules(shape)));
+    return setNetSetting("ipv4/ip_forward", "1");
+  }));
   ruled_ = true;
   return {};
 }
@@ -90,6 +93,11 @@ Result<> Router::tryUplink(Result<std::unique_ptr<Uplink>> uplink) {
   uplink_ = std::move(*uplink);
   name_ = uplink_->name();
   return {};
+}
+
+Result<> Router::tryKernel() {
+  if (!settings_.noKernel.empty()) return fail(Code::kUnreachable, settings_.noKernel);
+  return tryUplink(kernelUplink(space_, settings_.uplink));
 }
 
 Result<> Router::upkeep() {

@@ -17,10 +17,11 @@ class Router {
   struct Settings {
     Outbound outbound = Outbound::kAuto;
     UplinkPlan uplink;
+    std::string noKernel = {};  // why the kernel cannot be the way out; empty: it is tried
   };
   // Fails if what was asked for by name cannot be had. With kAuto it always comes up, if need be
   // without links (hasLinks) or without a way out; name() says so.
-  static Result<std::unique_ptr<Router>> make(const Fd& machine, Settings settings);
+  static Result<std::unique_ptr<Router>> make(Settings settings);
 
   // "kernel nat", "slirp4netns", "loopback only: <why>"
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -37,14 +38,14 @@ class Router {
   Result<> takeDown();
 
  private:
-  Router(const Fd& machine, Settings settings)
-      : machine_(machine), settings_(std::move(settings)) {}
+  explicit Router(Settings settings) : settings_(std::move(settings)) {}
   Result<> makeSpace();
+  Result<> furnishSpace();
   // Rules first: without them nothing is connected.
   Result<> tryUplink(Result<std::unique_ptr<Uplink>> uplink);
+  Result<> tryKernel();
   Result<> setRules(const Uplink* uplink);
 
-  const Fd& machine_;
   Settings settings_;
   std::string name_;
   Fd space_;

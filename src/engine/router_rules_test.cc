@@ -75,19 +75,19 @@ TEST(RouterRulesTest, ForwardingOfOthersIsNotTouched) {
 
 TEST(RouterRulesTest, NftTakesThemAgainAndAgain) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make network namespaces";
-  const Fd home = *ownNetSpace();
-  const auto inside = Inside::enterNew(home);
-  ASSERT_TRUE(inside) << inside.error().message;
-  for (int i = 0; i < 2; ++i) {
-    for (const std::string& rules :
-         {routerRules(withWay()), routerRules(kWithoutWay), machineRules(machine())}) {
-      const auto set = runTool("nft", {"-f", "-"}, rules);
-      EXPECT_TRUE(set) << set.error().message << "\n" << rules;
+  const auto ran = runInNetSpace(nullptr, [] {
+    for (int i = 0; i < 2; ++i) {
+      for (const std::string& rules :
+           {routerRules(withWay()), routerRules(kWithoutWay), machineRules(machine())}) {
+        const auto set = runTool("nft", {"-f", "-"}, rules);
+        EXPECT_TRUE(set) << set.error().message << "\n" << rules;
+      }
     }
-  }
-  EXPECT_THAT(*runTool("nft", {"list", "tables"}), HasSubstr("cay_uplink3"));
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(runTool("nft", {"-f", "-"}, withoutMachineRules(3)));
-  EXPECT_THAT(*runTool("nft", {"list", "tables"}), Not(HasSubstr("cay_uplink3")));
+    EXPECT_THAT(*runTool("nft", {"list", "tables"}), HasSubstr("cay_uplink3"));
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(runTool("nft", {"-f", "-"}, withoutMachineRules(3)));
+    EXPECT_THAT(*runTool("nft", {"list", "tables"}), Not(HasSubstr("cay_uplink3")));
+  });
+  EXPECT_TRUE(ran) << ran.error().message;
 }
 
 TEST(ToolTest, TellsWhatWentWrong) {

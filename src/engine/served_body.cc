@@ -27,6 +27,7 @@ host::Startup ServedBody::startup() const {
 void ServedBody::makeServer(FrontEnd::Plan plan) {
   plan.program = ground_.house.options.cayHost;
   plan.folder = ground_.folder.path();
+  plan.network = &ground_.network.space;
   auto onEnd = [news = news_](std::optional<host::End> end, std::string why) {
     news->serverEnd.emplace(end, std::move(why));
     news->changed.notifyAll();

@@ -20,13 +20,14 @@ namespace {
 
 constexpr char kWay[] = "tap0";
 constexpr char kNetwork[] = "--cidr=100.127.255.0/24";  // among those that jobs cannot reach
+constexpr char kTun[] = "/dev/net/tun";
 constexpr int kReadyMs = 5'000;
 constexpr int kUpkeepMs = 1'000;
 
 class SlirpUplink final : public Uplink {
  public:
-  SlirpUplink(const UplinkEnds& ends, sys::Netlink machine)
-      : ends_(ends), machine_(std::move(machine)) {}
+  SlirpUplink(const Fd& router, sys::Netlink machine)
+      : router_(router), machine_(std::move(machine)) {}
   ~SlirpUplink() override { stop(); }
 
   [[nodiscard]] std::string way() const override { return kWay; }
@@ -45,7 +46,7 @@ class SlirpUplink final : public Uplink {
  private:
   void stop();
 
-  UplinkEnds ends_;
+  const Fd& router_;
   sys::Netlink machine_;
   std::vector<sys::Ipv4> closed_;
   pid_t pid_ = -1;
@@ -60,11 +61,14 @@ Result<bool> SlirpUplink::lookAtMachine() {
 }
 
 Result<> SlirpUplink::raise() {
+  if (::access(kTun, R_OK | W_OK) != 0) {
+    return failSys(std::string("slirp4netns needs ") + kTun, errno);
+  }
   CAY_ASSIGN(sys::Pipe ready, sys::makePipe());
   CAY_ASSIGN(sys::Pipe life, sys::makePipe());
   const int descriptors[] = {ready.write.get(), life.read.get()};
   const std::string router =
-      "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(ends_.router.get());
+      "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(router_.get());
   CAY_ASSIGN(pid_, startTool("slirp4netns",
                              {"--configure", "--ready-fd=3", "--exit-fd=4", "--mtu=1500", kNetwork,
                               "--disable-host-loopback", "--disable-dns", "--enable-sandbox",
@@ -98,9 +102,9 @@ void SlirpUplink::stop() {
 
 }  // namespace
 
-Result<std::unique_ptr<Uplink>> slirpUplink(const UplinkEnds& ends) {
+Result<std::unique_ptr<Uplink>> slirpUplink(const Fd& router) {
   CAY_ASSIGN(sys::Netlink machine, sys::Netlink::open());
-  auto uplink = std::make_unique<SlirpUplink>(ends, std::move(machine));
+  auto uplink = std::make_unique<SlirpUplink>(router, std::move(machine));
   CAY_TRY(uplink->lookAtMachine());
   return uplink;
 }

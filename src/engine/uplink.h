@@ -24,12 +24,6 @@ struct UplinkPlan {
   std::vector<sys::Ipv4> resolvers;  // what jobs will ask for names
 };
 
-// The two namespaces between which it lies. Calls are made from the first.
-struct UplinkEnds {
-  const Fd& machine;
-  const Fd& router;
-};
-
 class Uplink {
  public:
   virtual ~Uplink() = default;
@@ -50,7 +44,8 @@ class Uplink {
   virtual Result<> takeDown() = 0;
 };
 
-Result<std::unique_ptr<Uplink>> kernelUplink(const UplinkEnds& ends, const UplinkPlan& plan);
-Result<std::unique_ptr<Uplink>> slirpUplink(const UplinkEnds& ends);
+// From the machine's namespace, which the caller is in, to the router's.
+Result<std::unique_ptr<Uplink>> kernelUplink(const Fd& router, const UplinkPlan& plan);
+Result<std::unique_ptr<Uplink>> slirpUplink(const Fd& router);
 
 }  // namespace cay::engine

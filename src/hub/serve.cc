@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "engine/local_engine.h"
 #include "engine/machine.h"
+#include "engine/usable_mode.h"
 #include "hub/ca.h"
 #include "hub/certificate_upkeep.h"
 #include "hub/desk.h"
@@ -88,6 +89,7 @@ class Hub {
 
   net::Task<Result<>> start() {
     raiseOpenFiles();
+    CAY_CO_ASSIGN(mode_, engine::usableMode());
     CAY_CO_ASSIGN(run_, RunFile::claim(paths_));
     {
       CAY_CO_ASSIGN(Database database, openHubDatabase(paths_.database()));
@@ -160,7 +162,7 @@ class Hub {
     engine::Machine machine = engine::thisMachine();
     CAY_ASSIGN(options.flavors, engine::Flavors::read(flavors, machine));
     options.gpus = std::move(machine.gpus);
-    options.mode = ::geteuid() == 0 ? isolation::Mode::kFull : isolation::Mode::kUnprivileged;
+    options.mode = mode_;
     engine_ = std::make_unique<engine::LocalEngine>(io_, std::move(options));
     return {};
   }
@@ -188,6 +190,7 @@ class Hub {
   std::string why_;  // why it stops
   net::Event told_;
   net::WorkerPool workers_{kWorkers};
+  isolation::Mode mode_ = isolation::Mode::kFull;
   std::optional<RunFile> run_;
   std::unique_ptr<CertificateUpkeep> certificates_;
   std::unique_ptr<Outbound> outbound_;

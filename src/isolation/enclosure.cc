@@ -51,7 +51,8 @@ DomainRules rulesFor(const Tools& tools, const Plan& plan, const LimitGroup& gro
 
 }  // namespace
 
-Result<Tools> Tools::make(Mode mode, const std::string& sandboxes, const std::string& groupName) {
+Result<Tools> Tools::make(Mode mode, const std::string& sandboxes, const std::string& groupName,
+                          const Fd& users) {
   // Mapped into a sandbox, the machine's root would stay just that.
   if (mode == Mode::kUnprivileged && ::geteuid() == 0) {
     return fail(Code::kInvalid, "the unprivileged mode is for ordinary users, not for root");
@@ -70,7 +71,7 @@ Result<Tools> Tools::make(Mode mode, const std::string& sandboxes, const std::st
                 "fs.suid_dumpable is 1, which lets sandboxes read their keepers; set it to 0 or 2");
   }
   if (mode != Mode::kRestricted) {
-    CAY_ASSIGN(tools.stage, Stage::enter(mode, sandboxes));
+    CAY_ASSIGN(tools.stage, Stage::enter(mode, sandboxes, users));
   } else if (::geteuid() != 0) {
     return fail(Code::kExhausted, "the restricted mode needs root, to give each sandbox a user id");
   } else if (landlockAbi() == 0) {

@@ -31,7 +31,9 @@ struct Tools {
   LimitGroups groups;
   Filter filter;
 
-  static Result<Tools> make(Mode mode, const std::string& sandboxes, const std::string& groupName);
+  // `users`: see Stage::enter.
+  static Result<Tools> make(Mode mode, const std::string& sandboxes, const std::string& groupName,
+                            const Fd& users = Fd());
   // Puts the layers of a plan on the stage, and takes what is bound in.
   Result<Placed> place(const Plan& plan);
 };

@@ -55,7 +55,7 @@ class RootTest : public ::testing::Test {
   }
 
   Result<int> enter(const std::function<int()>& look) {
-    CAY_ASSIGN(Stage stage, Stage::enter(plan_.mode, temp_.path() / "sandboxes"));
+    CAY_ASSIGN(Stage stage, Stage::enter(plan_.mode, temp_.path() / "sandboxes", Fd()));
     Placed placed{.lowers = {{}}, .binds = {}};
     for (const std::string& lower : plan_.root[0].lowers) {
       CAY_ASSIGN(placed.lowers[0].emplace_back(), stage.layer(lower));

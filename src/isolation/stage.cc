@@ -27,16 +27,6 @@ Result<> makeFolder(const std::string& path) {
   return {};
 }
 
-// An ordinary user becomes root over namespaces of its own.
-Result<> becomeRootOfOwnNamespace() {
-  const std::string uid = "0 " + std::to_string(::geteuid()) + " 1";
-  const std::string gid = "0 " + std::to_string(::getegid()) + " 1";
-  CAY_TRY(sys::unshare(CLONE_NEWUSER));
-  CAY_TRY(sys::writeFileAt(AT_FDCWD, "/proc/self/setgroups", "deny"));
-  CAY_TRY(sys::writeFileAt(AT_FDCWD, "/proc/self/uid_map", uid));
-  return sys::writeFileAt(AT_FDCWD, "/proc/self/gid_map", gid);
-}
-
 // An ordinary user may mount a new /proc only where one can be seen already.
 Result<> showProc() {
   CAY_TRY(makeFolder("/s/proc"));
@@ -46,9 +36,11 @@ Result<> showProc() {
 
 }  // namespace
 
-Result<Stage> Stage::enter(Mode mode, const std::string& sandboxes) {
+Result<Stage> Stage::enter(Mode mode, const std::string& sandboxes, const Fd& users) {
   Stage stage;
-  if (mode == Mode::kUnprivileged) CAY_TRY(becomeRootOfOwnNamespace());
+  if (mode == Mode::kUnprivileged) {
+    CAY_TRY(users.valid() ? sys::enter(users, CLONE_NEWUSER) : sys::enterNewUserNamespace(0, 0));
+  }
   CAY_TRY(sys::unshare(CLONE_NEWNS));
   CAY_ASSIGN(stage.hostMounts_, openNamespace("/proc/self/ns/mnt"));
   CAY_TRY(sys::unshare(CLONE_NEWNS));

@@ -39,8 +39,9 @@ struct Placed {
 class Stage {
  public:
   // Moves the calling process, which must have one thread, to its own mount namespace (and, in
-  // unprivileged mode, to a user namespace in which it is root). `sandboxes`: an absolute path.
-  static Result<Stage> enter(Mode mode, const std::string& sandboxes);
+  // unprivileged mode, to a user namespace in which it is root: `users`, if that is valid, else a
+  // new one). `sandboxes`: an absolute path.
+  static Result<Stage> enter(Mode mode, const std::string& sandboxes, const Fd& users);
 
   // Where on the stage a directory of the host is, which is put there on its first use.
   Result<std::string> layer(const std::string& path);

@@ -9,6 +9,8 @@
 #include "sandbox/nursery_protocol.h"
 #include "sandbox/plan_wire.h"
 #include "sandbox/self_process.h"
+#include "sys/file.h"
+#include "sys/namespaces.h"
 #include "sys/packet.h"
 
 namespace cay::sandbox {
@@ -16,7 +18,9 @@ namespace {
 
 constexpr char kNurseryName[] = "cay-nursery";
 constexpr char kKeeperName[] = "cay-keeper";
-constexpr size_t kArgumentCount = 6;
+constexpr size_t kArgumentCount = 7;
+constexpr char kUsersGiven[] = "given";
+constexpr char kUsersOwn[] = "own";
 constexpr int kPatienceMs = 5'000;
 
 bool waitFor(const Fd& socket, short events) {
@@ -38,13 +42,13 @@ Result<std::unique_ptr<Nursery>> Nursery::start(NurserySettings settings) {
 
 Result<> Nursery::launch() {
   CAY_ASSIGN(sys::SocketPair pair, sys::packetPair());
-  const int descriptors[] = {pair.second.get()};
+  const int both[] = {pair.second.get(), users_.get()};
   CAY_TRY(startProgram(
       settings_.program,
       {kNurseryName, std::to_string(static_cast<int>(settings_.mode)), settings_.sandboxes,
        settings_.groupName, std::to_string(settings_.shape.headBytes),
-       std::to_string(settings_.shape.ringBytes)},
-      descriptors));
+       std::to_string(settings_.shape.ringBytes), users_.valid() ? kUsersGiven : kUsersOwn},
+      std::span(both).first(users_.valid() ? 2 : 1)));
   pair.second.reset();
   if (!waitFor(pair.first, POLLIN)) return fail(Code::kInternal, "the nursery does not answer");
   CAY_ASSIGN(const sys::Packet packet, sys::receivePacket(pair.first.get()));
@@ -57,7 +61,22 @@ Result<> Nursery::launch() {
   return {};
 }
 
+Result<> Nursery::standWith(const Fd& network) {
+  CAY_ASSIGN(Fd users, sys::ownerBelow(network));
+  if (!users.valid()) return {};
+  if (users_.valid()) {
+    CAY_ASSIGN(const sys::Stat wanted, sys::statFd(users.get()));
+    CAY_ASSIGN(const sys::Stat own, sys::statFd(users_.get()));
+    if (wanted.st_ino == own.st_ino) return {};
+  }
+  std::swap(users_, users);
+  auto launched = launch();
+  if (!launched) std::swap(users_, users);
+  return launched;
+}
+
 Result<> Nursery::spawn(const isolation::Plan& plan, const Fd& listener, const Fd& network) {
+  if (network.valid()) CAY_TRY(standWith(network));
   Writer message;
   putPlan(message, plan);
   const int both[] = {listener.get(), network.get()};
@@ -94,7 +113,8 @@ std::optional<NurserySettings> nurseryArguments(const std::vector<std::string>& 
   return NurserySettings{.mode = static_cast<isolation::Mode>(*mode),
                          .sandboxes = arguments[2],
                          .groupName = arguments[3],
-                         .shape = {.headBytes = *head, .ringBytes = *ring}};
+                         .shape = {.headBytes = *head, .ringBytes = *ring},
+                         .usersGiven = arguments[6] == kUsersGiven};
 }
 
 }  // namespace cay::sandbox

@@ -22,6 +22,7 @@ struct NurserySettings {
   std::string groupName;  // of its control groups
   LogShape shape;
   std::string program = "/proc/self/exe";  // cay-host
+  bool usersGiven = false;  // filled in: it gets the user namespace that it is to be in
 };
 
 // The host's end. If the nursery dies, the next keeper gets a new one; keepers do not depend on it.
@@ -31,7 +32,9 @@ class Nursery {
   static Result<std::unique_ptr<Nursery>> start(NurserySettings settings);
 
   // Has a keeper made that takes the listener over. Whoever has connected to the listener gets
-  // kHello from it, or kRefused with the reason. `network`: for Network::kGiven.
+  // kHello from it, or kRefused with the reason. `network`: for Network::kGiven. Whoever enters
+  // that must be in the user namespace that owns it, so if need be the nursery is renewed to be
+  // there.
   Result<> spawn(const isolation::Plan& plan, const Fd& listener, const Fd& network = Fd());
 
   [[nodiscard]] isolation::Mode mode() const { return settings_.mode; }
@@ -39,8 +42,10 @@ class Nursery {
  private:
   explicit Nursery(NurserySettings settings) : settings_(std::move(settings)) {}
   Result<> launch();
+  Result<> standWith(const Fd& network);
 
   NurserySettings settings_;
+  Fd users_;  // the user namespace that it is to be in; not valid: one of its own
   Fd socket_;
 };
 

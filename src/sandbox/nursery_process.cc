@@ -165,7 +165,9 @@ int runNursery(const NurserySettings& settings) {
   if (const Fd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)); score.valid()) {
     (void)sys::writeAll(score.get(), kOomScore);
   }
-  auto tools = isolation::Tools::make(settings.mode, settings.sandboxes, settings.groupName);
+  Fd users(settings.usersGiven ? kNurseryUsers : -1);
+  auto tools = isolation::Tools::make(settings.mode, settings.sandboxes, settings.groupName, users);
+  users.reset();  // keepers are copies of us
   Writer message;
   if (!tools) {
     message.put(NurseryMessage::kFailed).put(std::string_view(tools.error().message));

@@ -8,6 +8,7 @@
 namespace cay::sandbox {
 
 inline constexpr int kNurserySocket = 3;
+inline constexpr int kNurseryUsers = 4;  // a user namespace, if it is given one
 // Which of a plan's descriptors is what.
 inline constexpr size_t kListener = 0;
 inline constexpr size_t kNetwork = 1;  // with Network::kGiven

@@ -1,7 +1,10 @@
 #include "sys/namespaces.h"
 
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <linux/sched.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +49,27 @@ Result<Fd> newUserNamespace(const char* procFolder, uint32_t first, uint32_t cou
   ::kill(child, SIGKILL);
   (void)::waitpid(child, nullptr, 0);
   return space;
+}
+
+Result<> enterNewUserNamespace(uid_t uid, gid_t gid) {
+  const std::string uids = std::to_string(uid) + " " + std::to_string(::geteuid()) + " 1";
+  const std::string gids = std::to_string(gid) + " " + std::to_string(::getegid()) + " 1";
+  CAY_TRY(unshare(CLONE_NEWUSER));
+  CAY_TRY(writeFileAt(AT_FDCWD, "/proc/self/setgroups", "deny"));
+  CAY_TRY(writeFileAt(AT_FDCWD, "/proc/self/uid_map", uids));
+  return writeFileAt(AT_FDCWD, "/proc/self/gid_map", gids);
+}
+
+Result<Fd> ownerBelow(const Fd& space) {
+  Fd owner(::ioctl(space.get(), NS_GET_USERNS));
+  if (!owner.valid()) return failSys("the owner of a namespace", errno);
+  struct stat theirs{};
+  struct stat own{};
+  if (::fstat(owner.get(), &theirs) != 0 || ::stat("/proc/self/ns/user", &own) != 0) {
+    return failSys("the owner of a namespace", errno);
+  }
+  if (theirs.st_ino == own.st_ino) return Fd();
+  return owner;
 }
 
 Result<> unshare(int namespaces) {
