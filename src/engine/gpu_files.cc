@@ -119,7 +119,7 @@ Result<std::vector<std::string>> deviceNodes(const GpuPlaces& places,
   for (const uint32_t minor : minors) out.push_back("nvidia" + std::to_string(minor));
   for (const char* common : {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"})
     out.emplace_back(common);
-  for (std::string& name : out) name = places.dev + "/" + name;
+  for (std::string& name : out) name.insert(0, places.dev + "/");
   std::error_code error;
   if (!fs::exists(out.back(), error)) out.pop_back();  // debuggers would use it
   for (const std::string& path : out) {
