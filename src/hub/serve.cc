@@ -71,6 +71,7 @@ class Hub {
   net::Task<int> main() {
     if (const auto started = co_await start(); !started) {
       (void)std::fprintf(stderr, "cay serve: %s\n", started.error().message.c_str());
+      if (engine_) co_await engine_->shutdown(engine::Engine::Jobs::kKeep);
       co_return kExitFailure;
     }
     while (why_.empty()) co_await told_.wait(net::Event::kForever);

@@ -62,10 +62,12 @@ def test_a_state_has_one_hub(hub):
 def test_a_taken_port_is_named(hub):
     port = hub.api.rsplit(":", 1)[1]
     place = hub.state.parent / "other"
+    before = hub.processes()
     done = run_cay("serve", "--state", place, "--port", port, "--tls-port", "0", binary=hub.place.cay)
     assert done.returncode == 1 and port in done.stderr, done.stderr
     done = run_cay("serve", "--state", place, "--port", "0", "--tls-port", hub.tls_port, binary=hub.place.cay)
     assert done.returncode == 1 and str(hub.tls_port) in done.stderr, done.stderr
+    assert hub.processes() == before, "one that could not start leaves nothing behind"
 
 
 def test_two_hubs_side_by_side(hub, start_hub):
