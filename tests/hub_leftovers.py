@@ -27,16 +27,16 @@ def leftovers(top: Path, state: Path, programs: list[Path], uplinks: list[int]) 
     except AssertionError:
         pass
     names = [p.read_text().strip() for p in (state / "name", state / "sandboxes/name") if p.exists()]
-    free = [u for u in uplinks if not _is_leased(u)]
     found = {
         "processes": [(p, _command(p)) for p in running(programs)],
         "processes with its ids": [(p, _command(p)) for p in _with_ids_of(state)],
         "mounts": _mounts_below(top),
         "loop devices": _loops_below(top),
         "groups": [g for n in names if n for g in _groups(n)],
-        "leases": [u for u in free if (LEASES / f"uplink.{u}").exists()],
-        "links": [n for u in free if (n := f"cayup{u}") in os.listdir("/sys/class/net")],
-        "tables": [t for u in free if (t := f"cay_uplink{u}") in _tables()],
+        # Looked at before who has them: another hub may take a number as soon as it is free.
+        "leases": [u for u in uplinks if (LEASES / f"uplink.{u}").exists() and not _is_leased(u)],
+        "links": [n for u in uplinks if (n := f"cayup{u}") in os.listdir("/sys/class/net") and not _is_leased(u)],
+        "tables": [t for u in uplinks if (t := f"cay_uplink{u}") in _tables() and not _is_leased(u)],
         "sandboxes": [str(p) for place in ("sandboxes/sandboxes", "sandboxes/trash", "sandboxes/new", "images/new")
                       for p in state.glob(f"{place}/*")],
         "jobs": _unfinished_jobs(state),

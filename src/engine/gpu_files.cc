@@ -1,11 +1,14 @@
 #include "engine/gpu_files.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
 #include <system_error>
 
 #include "base/text.h"
+#include "sys/file.h"
 #include "sys/io.h"
 
 namespace cay::engine {
@@ -74,6 +77,17 @@ fs::path fileOf(const fs::path& path) {
   return !error && fs::is_regular_file(file, error) ? file : fs::path();
 }
 
+// Itself, and no script that leads to it: what that leads to may not be there inside.
+bool isExecutable(const fs::path& file) {
+  constexpr std::string_view kMagic =
+      "\x7f"
+      "ELF";
+  const auto opened = sys::openAt(AT_FDCWD, file.c_str(), O_RDONLY);
+  char begin[4];
+  const auto length = opened ? sys::readSome(opened->get(), begin) : Result<size_t>(0);
+  return length && std::string_view(begin, *length) == kMagic;
+}
+
 isolation::Bind bindOf(const fs::path& file, const char* folder, std::string_view name) {
   return {.source = file,
           .at = std::string(folder).append("/").append(name),
@@ -106,7 +120,7 @@ Result<std::vector<isolation::Bind>> driverFiles(const GpuPlaces& places) {
   }
   for (const char* folder : kProgramFolders) {
     const fs::path file = fileOf(fs::path(places.root + folder) / kProgram);
-    if (file.empty()) continue;
+    if (file.empty() || !isExecutable(file)) continue;
     binds.push_back(bindOf(file, kDriverPrograms, kProgram));
     break;
   }

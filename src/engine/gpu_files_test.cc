@@ -89,6 +89,14 @@ TEST_F(GpuFilesTest, LibrariesAreThoseOfTheDriversVersion) {
   }
 }
 
+TEST_F(GpuFilesTest, AScriptThatLeadsToTheProgramIsNotTaken) {
+  const fs::path local = gpus_->folder() / "root/usr/local/nvidia/bin";
+  fs::create_directories(local);
+  fs::rename(gpus_->folder() / "root/usr/bin/nvidia-smi", local / "nvidia-smi");
+  gpus_->write("root/usr/bin/nvidia-smi", "#!/bin/sh\nexec /usr/local/nvidia/bin/nvidia-smi\n");
+  EXPECT_EQ(gpuFiles(gpus_->places(), {0})->binds.back().source, local / "nvidia-smi");
+}
+
 TEST_F(GpuFilesTest, WithoutTheDriverThereIsNothingToCompute) {
   fs::remove(gpus_->folder() / "root/usr/bin/nvidia-smi");
   EXPECT_EQ(refusal(), "") << "it is only for people";

@@ -52,7 +52,8 @@ std::vector<std::string> jobEnvironment(const JobSpec& spec, const layers::Image
   }
   if (spec.resources.gpus > 0) {
     append(all["LD_LIBRARY_PATH"], kDriverLibraries);
-    append(all["PATH"], kDriverPrograms);
+    // An image may have an nvidia-smi, of another driver or of none.
+    all["PATH"] = std::string(kDriverPrograms) + ":" + all["PATH"];
   }
   for (const auto& [name, value] : groupEnvironment(spec)) all[name] = value;
   all["JOB_ID"] = spec.id;

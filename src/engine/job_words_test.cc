@@ -49,7 +49,7 @@ TEST(JobEnvironment, WithGpusFindsTheDriver) {
   EXPECT_THAT(jobEnvironment(spec, {}), Contains("LD_LIBRARY_PATH=/run/nvidia/lib64"));
   spec.env = {{"LD_LIBRARY_PATH", "/own"}, {"PATH", "/bin"}};
   EXPECT_THAT(jobEnvironment(spec, {}), Contains("LD_LIBRARY_PATH=/own:/run/nvidia/lib64"));
-  EXPECT_THAT(jobEnvironment(spec, {}), Contains("PATH=/bin:/run/nvidia/bin"));
+  EXPECT_THAT(jobEnvironment(spec, {}), Contains("PATH=/run/nvidia/bin:/bin"));
 }
 
 TEST(JobOutcome, IsToldInWords) {

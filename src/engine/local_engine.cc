@@ -357,8 +357,9 @@ net::Task<> LocalEngine::shutdown(Jobs jobs) {
   while (std::ranges::any_of(byAge(), isStarting) && monotonicMs() < until) {
     co_await net::sleepFor(kStep);
   }
-  const auto isOver = [](const JobPtr& job) { return isTerminal(job->status().stage); };
-  if (std::ranges::all_of(byAge(), isOver)) co_await closeHouse(*house_);
+  // With nobody to keep it for, nothing of ours stays in the machine.
+  const auto isGone = [](const JobPtr& job) { return job->isGone(); };
+  if (std::ranges::all_of(byAge(), isGone)) co_await closeHouse(*house_);
 }
 
 std::vector<std::string> LocalEngine::notes() const {

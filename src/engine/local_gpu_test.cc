@@ -52,7 +52,7 @@ TEST_F(LocalGpus, AJobHasItsGpuWithTheDriverAndNothingElse) {
       head -c 2 /dev/nvidia0 | od -An -tx1
       echo $LD_LIBRARY_PATH
       cat /run/nvidia/lib64/libcuda.so.1
-      nvidia-smi
+      nvidia-smi smi
       for attempt in 'echo x >/run/nvidia/lib64/libcuda.so.1' 'rm /run/nvidia/lib64/libcuda.so.1' \
           'mknod /dev/nvidia1 c 1 5' 'mknod /root/nvidia1 c 1 5' 'rm /dev/nvidia0' \
           'umount /dev/nvidia0' 'touch /dev/nvidia0'; do

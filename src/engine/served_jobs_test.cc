@@ -185,7 +185,7 @@ TEST_F(ServedJobs, GpusAreInTheSandboxAndInAllSandboxesOfAPool) {
   gpus.lendTo(options_);
   open();
   const std::string show =
-      "ls /dev | grep nvidia | tr '\\n' ' '; cat $LD_LIBRARY_PATH/libcuda.so.1; nvidia-smi;"
+      "ls /dev | grep nvidia | tr '\\n' ' '; cat $LD_LIBRARY_PATH/libcuda.so.1; nvidia-smi smi;"
       "head -c1 /dev/nvidia* >/dev/null && echo read; mknod /root/x c 1 5 || echo refused";
   JobSpec asked = served(Kind::kDedicated);
   asked.flavor = "gpu";

@@ -34,6 +34,15 @@ class PoolHost(Sandbox):
         return "".join(json.loads(line).get("data", "") for line in answer.splitlines())
 
 
+def test_a_hub_without_jobs_leaves_nothing_to_be_taken_up(start_hub):
+    hub = start_hub(end_jobs=False)
+    jobs = Jobs(hub)
+    jobs.until(jobs.start(["true"]), "COMPLETED")
+    uplinks = uplinks_of(hub.programs)
+    hub.stop()
+    assert not hub.leftovers(uplinks)
+
+
 @pytest.mark.slow
 def test_the_end_of_a_hub_waits_for_the_files_of_its_jobs(start_hub):
     hub = start_hub()
