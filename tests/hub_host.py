@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import http.client
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -14,11 +12,10 @@ import tempfile
 import threading
 from pathlib import Path
 
-from host import BINARY, ROOT, all_pids, is_running, wait_until
+from host import BINARY, ROOT
+from hub_leftovers import leftovers, running, uplinks_of
 
 CAY = Path(os.environ.get("CAY_BIN", BINARY.parent / "cay"))
-LEASES = Path("/run/cay/uplinks")
-GROUPS = Path("/sys/fs/cgroup")
 # What would lead a client or `cay` elsewhere.
 FOREIGN = ("HF_", "CAY_", "XDG_STATE_HOME")
 PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -57,7 +54,7 @@ class HubPlace:
 class Hub:
     """One `cay serve` on free ports. A second one may take over the place of one that has ended."""
 
-    start_timeout = 60.0  # the image `host` is prepared at the first start
+    start_timeout = 180.0  # the image `host` is prepared at the first start, beside other tests
 
     def __init__(self, place: HubPlace | None = None, *, flags=(), env=None, wrapper=(), end_jobs: bool = True,
                  ports: tuple[int, int] = (0, 0)) -> None:
@@ -116,7 +113,7 @@ class Hub:
     def stop(self, timeout: float = 30.0) -> None:
         """SIGTERM; demands exit status 0 and, if jobs end with it, that nothing of this hub is left."""
         assert self.process is not None
-        uplinks = self.uplinks()
+        uplinks = uplinks_of(self.programs)
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -153,51 +150,17 @@ class Hub:
 
     # ---- what it leaves in the machine
 
+    @property
+    def programs(self) -> list[Path]:
+        return [self.place.cay, self.place.cay_host]
+
     def processes(self) -> list[int]:
         """All that run one of its two programs, cay-net and keepers too."""
-        programs = [os.stat(self.place.cay), os.stat(self.place.cay_host)]
-        found = []
-        for pid in all_pids():
-            try:
-                own = os.stat(f"/proc/{pid}/exe")
-            except OSError:
-                continue
-            if is_running(pid) and any(os.path.samestat(own, program) for program in programs):
-                found.append(pid)
-        return found
-
-    def uplinks(self) -> list[int]:
-        """The numbers of its links to the machine's network."""
-        numbers = set()
-        for pid in self.processes():
-            try:
-                names = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-            except OSError:
-                continue
-            numbers.update(int(m[1]) for name in names if (m := re.fullmatch(rf"{LEASES}/uplink\.(\d+)", name)))
-        return sorted(numbers)
-
-    def name(self) -> str:
-        """Of what lives outside its folder, such as control groups."""
-        return (self.state / "name").read_text().strip()
+        return running(self.programs)
 
     def leftovers(self, uplinks: list[int]) -> dict[str, list]:
         """By kind; only those of which there are some. `uplinks`: those that it had."""
-        try:
-            wait_until(lambda: not self.processes(), 5.0)
-        except AssertionError:
-            pass
-        names = [self.name(), *(p.read_text().strip() for p in self.state.glob("sandboxes/name"))]
-        found = {
-            "processes": [(p, _command(p)) for p in self.processes()],
-            "mounts": [m for m in Path("/proc/self/mountinfo").read_text().splitlines() if str(self.place.top) in m],
-            "groups": [g for n in names if n for g in _groups(n)],
-            "links": [n for u in uplinks if not _is_leased(u) and (n := f"cayup{u}") in os.listdir("/sys/class/net")],
-            "tables": [t for u in uplinks if not _is_leased(u) and (t := f"cay_uplink{u}") in _tables()],
-            "folders": [str(p) for place in ("sandboxes/sandboxes", "sandboxes/trash", "sandboxes/new", "images/new")
-                        for p in self.state.glob(f"{place}/*")],
-        }
-        return {kind: items for kind, items in found.items() if items}
+        return leftovers(self.place.top, self.state, self.programs, uplinks)
 
     # ---- use
 
@@ -245,35 +208,6 @@ class Hub:
             return answer.status, dict(answer.getheaders()), answer.read()
         finally:
             connection.close()
-
-
-def _groups(name: str) -> list[str]:
-    """Control groups of that name; those of others may come and go meanwhile."""
-    return [folder for folder, _, _ in os.walk(GROUPS) if name in os.path.basename(folder)]
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-    except OSError:
-        return "?"
-
-
-def _is_leased(uplink: int) -> bool:
-    """Whether somebody, another hub by now, has the uplink of that number."""
-    try:
-        with open(LEASES / f"uplink.{uplink}", "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
-
-
-def _tables() -> str:
-    nft = shutil.which("nft") or "/usr/sbin/nft"
-    return subprocess.run([nft, "list", "tables"], capture_output=True, text=True, check=False).stdout
 
 
 __all__ = ["CAY", "ROOT", "Hub", "HubPlace", "clean_environment", "run_cay"]

@@ -77,11 +77,11 @@ class Jobs:
 class Sandbox:
     """A dedicated one, which need not be ready yet."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: Jobs, **fields) -> None:
         self.jobs, self.token = jobs, secrets.token_hex(32)
         self.id = jobs.start(["/bin/sh", "-c", "true"], secrets={"SBX_TOKEN": self.token},
                              environment={"SBX_PORT": str(SANDBOX_PORT), "SBX_SERVER_URL": "http://x", "SBX_SERVER_SHA256": "0" * 64},
-                             labels={"hf-sandbox": "1", "hf-sandbox-mode": "dedicated"}, expose={"ports": [SANDBOX_PORT]})
+                             labels={"hf-sandbox": "1", "hf-sandbox-mode": "dedicated"}, expose={"ports": [SANDBOX_PORT]}, **fields)
 
     def call(self, method: str, path: str, body=None) -> bytes:
         return self.jobs.call(method, f"/x/{self.id}--{SANDBOX_PORT}{path}", body, {"X-Sandbox-Token": self.token})

@@ -15,6 +15,7 @@
 #include "cli/state_dir.h"
 #include "cli/table.h"
 #include "engine/image_pull.h"
+#include "engine/image_pulls.h"
 #include "layers/image_gc.h"
 #include "layers/image_index.h"
 #include "layers/image_name.h"
@@ -35,6 +36,7 @@ struct ImageOptions {
   std::string path;    // of import
   std::string target;  // of alias
   std::string authFile;
+  bool noAdvice = false;  // of pull
   bool json = false;
 };
 
@@ -60,17 +62,12 @@ Result<std::string> fullName(const std::string& name) {
   return parsed.text();
 }
 
-std::string whatToDo(const std::string& name) {
-  return "pull it where there is a network,  cay image import " + name +
-         " FOLDER  a root, or  cay image alias " + name + " host";
-}
-
-Error explained(Error error, const std::string& name) {
+Error explained(Error error, const std::string& name, const ImageOptions& options) {
   switch (error.code) {
     case Code::kUnreachable:
-      error.message = "image " + cay::quoted(name) +
-                      " is not here and its registry cannot be reached (" + error.message +
-                      "): " + whatToDo(name);
+      error.message =
+          "the registry of " + cay::quoted(name) + " cannot be reached (" + error.message + ")";
+      if (!options.noAdvice) error.message += ": " + engine::imageHelp(name);
       break;
     case Code::kDenied:
       error.message = "image " + cay::quoted(name) + ": the registry wants other credentials (" +
@@ -119,7 +116,7 @@ Result<> pull(const ImageOptions& options) {
     auto done = bringImage(options, name, [&](const engine::PullOptions& how) {
       return engine::pullImage(how, name);
     });
-    if (!done) return std::unexpected(explained(std::move(done).error(), name));
+    if (!done) return std::unexpected(explained(std::move(done).error(), name, options));
   }
   return {};
 }
@@ -249,6 +246,8 @@ void addImageVerb(CLI::App& cay, Action& action) {
       .add_option("--auth-file", pulled.options.authFile,
                   "credentials, as of docker or skopeo login (default: where skopeo looks)")
       ->type_name("FILE");
+  pulled.app.add_flag("--no-advice", pulled.options.noAdvice,
+                      "say why it failed, and not what else could be done");
 
   const Verb imported = addOne(*image, action, "import", "make an image of a root", importRoot);
   addName(imported, "what it is to be called");

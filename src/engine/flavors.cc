@@ -92,12 +92,12 @@ Flavor gpuFlavor(const GpuFlavor& shape, const Machine& machine) {
   const auto all = static_cast<uint32_t>(machine.gpus.size());
   const std::string count = shape.gpus == 1 ? "" : std::to_string(shape.gpus) + "x ";
   return {.name = std::string(shape.name),
-          .prettyName = count + machine.gpus.front(),
+          .prettyName = count + machine.gpus.front().model,
           .resources = {.milliCpus = std::max(1000U, machine.cpus * 1000 / all * shape.gpus),
                         .memoryBytes = machine.memoryBytes / 2 / all * shape.gpus,
                         .pids = uint64_t{kBasicPids} * 8 * shape.gpus,
                         .gpus = shape.gpus},
-          .gpuModel = machine.gpus.front()};
+          .gpuModel = machine.gpus.front().model};
 }
 
 // A typing error must not look like a setting.
@@ -119,7 +119,7 @@ Flavors Flavors::ofMachine(const Machine& machine) {
   flavors.maxStarting_ = std::max(kLeastStarting, 2 * machine.cpus);
   for (const CpuFlavor& shape : kCpuFlavors) flavors.all_.push_back(cpuFlavor(shape, machine));
   if (machine.gpus.empty()) return flavors;
-  flavors.gpuModel_ = machine.gpus.front();
+  flavors.gpuModel_ = machine.gpus.front().model;
   for (const GpuFlavor& shape : kGpuFlavors) {
     const bool here = shape.model.empty() || isModel(flavors.gpuModel_, shape.model);
     if (here && shape.gpus <= flavors.gpus_) flavors.all_.push_back(gpuFlavor(shape, machine));

@@ -20,7 +20,7 @@ Machine small() {
 }
 
 Machine withGpus(size_t count, const std::string& model) {
-  return {.cpus = 16, .memoryBytes = 128 * kGiB, .gpus = std::vector(count, model)};
+  return {.cpus = 16, .memoryBytes = 128 * kGiB, .gpus = std::vector(count, Gpu{.model = model})};
 }
 
 TEST(FlavorsTest, CpuFlavorsFollowTheMachine) {
@@ -163,13 +163,19 @@ TEST(MachineTest, IsWhatItIs) {
   EXPECT_GT(here.memoryBytes, 64 * kMiB);
 
   const cay::testing::TempDir dir;
+  int minor = 2;
   for (const char* gpu : {"0000:01:00.0", "0000:02:00.0"}) {
     std::filesystem::create_directory(dir.path() / gpu);
     (void)dir.write(std::string(gpu) + "/information",
-                    "IRQ:  \t 30\nModel: \t\t NVIDIA H200\nGPU UUID: x\n");
+                    "IRQ:  \t 30\nModel: \t\t NVIDIA H200\nGPU UUID: x\nDevice Minor: \t " +
+                        std::to_string(--minor) + "\n");
   }
+  std::filesystem::create_directory(dir.path() / "0000:03:00.0");
+  (void)dir.write("0000:03:00.0/information", "Model: \t\t NVIDIA H200\n");
   EXPECT_EQ(thisMachine(dir.path().c_str()).gpus,
-            (std::vector<std::string>{"NVIDIA H200", "NVIDIA H200"}));
+            (std::vector<Gpu>{{.model = "NVIDIA H200", .minor = 0},
+                              {.model = "NVIDIA H200", .minor = 1}}))
+      << "in their order, without those that nobody can reach";
   EXPECT_TRUE(thisMachine((dir.path() / "none").c_str()).gpus.empty());
 }
 

@@ -88,7 +88,8 @@ TEST_F(FrontEndTest, ServesOnceItSaysSo) {
   EXPECT_TRUE(loop_.await(front->dial())) << "the socket is ours, so it can be dialled";
   const pid_t pid = lastPid();
   loop_.await(front->stop());
-  EXPECT_FALSE(fs::exists("/proc/" + std::to_string(pid)));
+  EXPECT_TRUE(eventually([&] { return !fs::exists("/proc/" + std::to_string(pid)); }))
+      << "dead at once, and no zombie for long";
   EXPECT_FALSE(hasEnded()) << "nobody is told of what was asked for";
 }
 

@@ -26,6 +26,7 @@ struct JobState {
   Status status;
   std::optional<NetworkId> network;      // that it has
   std::optional<uint32_t> idBlock = {};  // of a pool: its first unit of user ids
+  std::vector<uint32_t> gpus = {};       // that it has, by their minor numbers
   bool operator==(const JobState&) const = default;
 };
 

@@ -52,7 +52,8 @@ TEST(JobFolder, KeepsAllThatWasAskedForAndHowFarItCame) {
                                   .image = "host",
                                   .notes = {"weaker"}},
                        .network = NetworkId{.epoch = 9, .number = 8},
-                       .idBlock = 2};
+                       .idBlock = 2,
+                       .gpus = {0, 3}};
   const auto made = JobFolder::make(dir.path(), fullSpec(), state);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->id(), "abc1");

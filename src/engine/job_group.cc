@@ -82,20 +82,27 @@ bool JobGroup::killAllIn(const std::string& folder) const {
   return any;
 }
 
-void JobGroup::end() const {
+Result<> JobGroup::end(Millis patience) const {
   const auto all = folders();
-  bool any = true;
-  while (any) {
-    any = false;
+  const int64_t until = monotonicMs() + patience.count();
+  const auto killAll = [&] {
+    bool any = false;
     for (const std::string& folder : all) {
       any |= killAllIn(folder);
       for (const std::string& below : groupsBelow(folder)) any |= killAllIn(below);
     }
-    if (any) std::this_thread::sleep_for(kStep);
+    return any;
+  };
+  while (killAll()) {
+    if (monotonicMs() >= until) {
+      return fail(Code::kTimeout, "processes of slot " + std::to_string(slot_) + " do not die");
+    }
+    std::this_thread::sleep_for(kStep);
   }
   for (const std::string& folder : all) {
     for (const std::string& below : groupsBelow(folder)) (void)::rmdir(below.c_str());
   }
+  return {};
 }
 
 }  // namespace cay::engine

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "isolation/limit_groups.h"
@@ -24,8 +25,9 @@ class JobGroup {
   // there are no groups.
   [[nodiscard]] Result<std::vector<Fd>> entrances(const isolation::Limits& limits) const;
 
-  // Kills all that is in, until nothing is, and removes what it made below. Blocking.
-  void end() const;
+  // Kills all that is in, until nothing is, and removes what it made below. kTimeout if somebody is
+  // still there after `patience`: what hangs in the kernel dies whenever that lets go. Blocking.
+  [[nodiscard]] Result<> end(Millis patience) const;
 
  private:
   [[nodiscard]] std::vector<std::string> folders() const;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/gpus.h"
 #include "engine/id_lease.h"
 #include "engine/image_pulls.h"
 #include "engine/local_options.h"
@@ -35,6 +36,7 @@ struct JobHouse {
 
   std::optional<IdLease> lease = {};  // where user ids are shared out
   IdUnits units = {};
+  std::optional<Gpus> gpus = {};
   std::unique_ptr<sandbox::Nursery> nursery = nullptr;
   std::unique_ptr<layers::ImageStore> images = nullptr;
   isolation::LimitGroups groups = {};

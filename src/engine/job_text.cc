@@ -36,11 +36,7 @@ class Fields {
   template <typename Number>
   Number number(const char* name) {
     const json::Value* value = need(name);
-    if (value == nullptr) return 0;
-    boost::system::error_code error;
-    const auto out = value->to_number<Number>(error);
-    if (error) ok_ = false;
-    return out;
+    return value != nullptr ? numberOf<Number>(*value) : 0;
   }
   bool flag(const char* name) {
     const json::Value* value = need(name);
@@ -51,6 +47,12 @@ class Fields {
   std::vector<std::string> texts(const char* name) {
     std::vector<std::string> out;
     for (const json::Value& value : array(name)) out.push_back(textOf(value));
+    return out;
+  }
+  template <typename Number>
+  std::vector<Number> numbers(const char* name) {
+    std::vector<Number> out;
+    for (const json::Value& value : array(name)) out.push_back(numberOf<Number>(value));
     return out;
   }
   Pairs pairs(const char* name) {
@@ -79,6 +81,13 @@ class Fields {
     const json::Value* value = find(name);
     if (value == nullptr) ok_ = false;
     return value;
+  }
+  template <typename Number>
+  Number numberOf(const json::Value& value) {
+    boost::system::error_code error;
+    const auto out = value.to_number<Number>(error);
+    if (error) ok_ = false;
+    return out;
   }
   std::string textOf(const json::Value& value) {
     const json::String* text = value.if_string();
@@ -241,6 +250,7 @@ std::string stateText(const JobState& state) {
         json::Object{{"epoch", state.network->epoch}, {"number", state.network->number}};
   }
   if (state.idBlock) out["idBlock"] = *state.idBlock;
+  if (!state.gpus.empty()) out["gpus"] = json::Array(state.gpus.begin(), state.gpus.end());
   return json::serialize(out);
 }
 
@@ -254,6 +264,7 @@ Result<JobState> parseState(std::string_view text) {
     state.network = readInner(in, network, readNetwork);
   }
   if (in.find("idBlock") != nullptr) state.idBlock = in.number<uint32_t>("idBlock");
+  if (in.find("gpus") != nullptr) state.gpus = in.numbers<uint32_t>("gpus");
   if (!in.ok()) return fail(Code::kInternal, "the state of a job is broken");
   return state;
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 
+#include "engine/gpu_files.h"
 #include "engine/group_hosts.h"
 
 namespace cay::engine {
@@ -25,6 +26,10 @@ std::string memoryText(uint64_t bytes) {
                                : std::to_string(mebibytes) + "Mi";
 }
 
+void append(std::string& path, std::string_view folder) {
+  path.append(path.empty() ? "" : ":").append(folder);
+}
+
 Outcome failed(std::string message) {
   return {.stage = Stage::kError, .message = std::move(message)};
 }
@@ -44,6 +49,11 @@ std::vector<std::string> jobEnvironment(const JobSpec& spec, const layers::Image
     for (const auto& [name, value] : *pairs) {
       if (!isServed || !name.starts_with("SBX_")) all[name] = value;
     }
+  }
+  if (spec.resources.gpus > 0) {
+    append(all["LD_LIBRARY_PATH"], kDriverLibraries);
+    // An image may have an nvidia-smi, of another driver or of none.
+    all["PATH"] = std::string(kDriverPrograms) + ":" + all["PATH"];
   }
   for (const auto& [name, value] : groupEnvironment(spec)) all[name] = value;
   all["JOB_ID"] = spec.id;

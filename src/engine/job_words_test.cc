@@ -8,6 +8,7 @@ namespace {
 using sandbox::Cause;
 using sandbox::ExitRecord;
 using ::testing::Contains;
+using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -39,6 +40,16 @@ TEST(JobEnvironment, OfASandboxHasNothingOfItsServer) {
   const auto env = jobEnvironment(specOf(Kind::kDedicated), {});
   EXPECT_THAT(env, Not(Contains(StartsWith("SBX_"))));
   EXPECT_THAT(env, Contains(StartsWith("PATH=/usr/local/sbin:")));
+}
+
+TEST(JobEnvironment, WithGpusFindsTheDriver) {
+  JobSpec spec = specOf(Kind::kPlain);
+  EXPECT_THAT(jobEnvironment(spec, {}), Not(Contains(HasSubstr("nvidia"))));
+  spec.resources.gpus = 1;
+  EXPECT_THAT(jobEnvironment(spec, {}), Contains("LD_LIBRARY_PATH=/run/nvidia/lib64"));
+  spec.env = {{"LD_LIBRARY_PATH", "/own"}, {"PATH", "/bin"}};
+  EXPECT_THAT(jobEnvironment(spec, {}), Contains("LD_LIBRARY_PATH=/own:/run/nvidia/lib64"));
+  EXPECT_THAT(jobEnvironment(spec, {}), Contains("PATH=/run/nvidia/bin:/bin"));
 }
 
 TEST(JobOutcome, IsToldInWords) {

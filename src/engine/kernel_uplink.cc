@@ -127,6 +127,7 @@ Result<> KernelUplink::openMachine(sys::Netlink& machine) {
 
   return inNetSpace(router_, [this]() -> Result<> {
     CAY_ASSIGN(sys::Netlink router, sys::Netlink::open());
+    CAY_TRY(router.awaitCarrying(kWay));
     return router.addDefaultRoute(uplinkAddresses(lease_.number()).near);
   });
 }

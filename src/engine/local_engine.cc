@@ -205,9 +205,6 @@ Result<> LocalEngine::check(JobSpec& spec) const {
     CAY_ASSIGN(const Flavor flavor, options_.flavors.find(spec.flavor));
     if (spec.resources == Resources()) spec.resources = flavor.resources;
   }
-  if (spec.resources.gpus > 0) {
-    return fail(Code::kInvalid, "GPUs cannot be given to jobs of this engine");
-  }
   if (spec.resources.diskBytes > 0 && options_.mode != isolation::Mode::kFull) {
     return fail(Code::kInvalid, "the disk of a job can be limited by root's hub alone");
   }
@@ -360,6 +357,9 @@ net::Task<> LocalEngine::shutdown(Jobs jobs) {
   while (std::ranges::any_of(byAge(), isStarting) && monotonicMs() < until) {
     co_await net::sleepFor(kStep);
   }
+  // With nobody to keep it for, nothing of ours stays in the machine.
+  const auto isGone = [](const JobPtr& job) { return job->isGone(); };
+  if (std::ranges::all_of(byAge(), isGone)) co_await closeHouse(*house_);
 }
 
 std::vector<std::string> LocalEngine::notes() const {

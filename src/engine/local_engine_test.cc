@@ -18,7 +18,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using testing::eventually;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 

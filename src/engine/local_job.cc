@@ -52,6 +52,7 @@ void LocalJob::begin() {
 
 void LocalJob::beginAgain() {
   state_.idBlock.reset();
+  state_.gpus.clear();
   state_.status.startedAtMs = 0;
   giveNetworkBack();
 }
@@ -76,12 +77,14 @@ net::Task<> LocalJob::run(Self self, From from) {
   static const std::vector<Step> kBeginning = {
       {.name = "image", .act = &LocalJob::haveImage},
       {.name = "volumes", .act = &LocalJob::haveVolumes},
+      {.name = "gpus", .act = &LocalJob::haveGpus},
       {.name = "network", .act = &LocalJob::haveNetwork},
       {.name = "folder", .act = &LocalJob::haveFolder},
       {.name = "start", .act = &LocalJob::startBody},
   };
   static const std::vector<Step> kMiddle = {
       {.name = "folder", .act = &LocalJob::findFolder},
+      {.name = "gpus", .act = &LocalJob::findGpus},
       {.name = "network", .act = &LocalJob::findNetwork},
       {.name = "start", .act = &LocalJob::findBody},
   };
@@ -120,7 +123,9 @@ net::Task<> LocalJob::takenUp() {
 }
 
 net::Task<Result<>> LocalJob::live() {
-  static const std::vector<Step> kAgain = {{.name = "folder", .act = &LocalJob::haveFolder},
+  static const std::vector<Step> kAgain = {{.name = "volumes", .act = &LocalJob::haveVolumes},
+                                           {.name = "gpus", .act = &LocalJob::haveGpus},
+                                           {.name = "folder", .act = &LocalJob::haveFolder},
                                            {.name = "start", .act = &LocalJob::startBody}};
   while (!concluded_) {
     Outcome outcome = co_await body_->ended();
@@ -148,6 +153,7 @@ net::Task<Result<>> LocalJob::live() {
 net::Task<> LocalJob::putDown() {
   if (body_) co_await body_->stop();
   giveIdsBack();
+  giveGpusBack();
   giveNetworkBack();
 }
 
@@ -191,6 +197,33 @@ net::Task<Result<>> LocalJob::haveVolumes() {
   co_return Result<>();
 }
 
+net::Task<Result<>> LocalJob::haveGpus() {
+  if (spec_.resources.gpus == 0) co_return Result<>();
+  if (state_.gpus.empty()) {
+    auto taken = house_.gpus->take(spec_.resources.gpus);
+    if (!taken) co_return fail(Code::kExhausted, "there are not so many GPUs free");
+    state_.gpus = *std::move(taken);
+    CAY_CO_TRY(folder_.save(state_));
+  }
+  const auto find = [this] { return gpuFiles(house_.options.gpuPlaces, state_.gpus); };
+  CAY_CO_ASSIGN(GpuFiles files, co_await house_.workers.run(find));
+  devices_ = std::move(files.devices);
+  // Before the volumes: where one is mounted over them, nothing of ours is to be put into it.
+  binds_.insert(binds_.begin(), files.binds.begin(), files.binds.end());
+  co_return Result<>();
+}
+
+net::Task<Result<>> LocalJob::findGpus() {
+  if (house_.gpus->claim(state_.gpus)) co_return Result<>();
+  state_.gpus.clear();
+  co_return fail(Code::kGone, "the job's GPUs are not here any more");
+}
+
+void LocalJob::giveGpusBack() {
+  house_.gpus->release(state_.gpus);
+  state_.gpus.clear();
+}
+
 net::Task<Result<>> LocalJob::haveNetwork() {
   CAY_CO_ASSIGN(network_, co_await house_.networks->take(spec_.group));
   state_.network = network_.id;
@@ -218,7 +251,7 @@ Result<> LocalJob::haveIds() {
   if (spec_.kind != Kind::kPool || !house_.lease) return {};
   const auto first = house_.units.take(IdUnits::unitsFor(poolCapacity(spec_)));
   if (!first) return fail(Code::kExhausted, "the pools of this hub have all user ids");
-  state_.idBlock = *first;
+  state_.idBlock = first;
   return folder_.save(state_);
 }
 
@@ -246,6 +279,7 @@ net::Task<Result<>> LocalJob::haveFolder() {
   request.spec.network = isolation::Network::kGiven;
   request.spec.image = spec_.image;
   request.spec.binds = binds_;
+  request.spec.devices = devices_;
   for (const auto& [source, at] : {std::pair(folder_.hosts(), "/etc/hosts"),
                                    std::pair(folder_.resolvConf(), "/etc/resolv.conf")}) {
     request.spec.binds.push_back({.source = source, .at = at, .readOnly = true, .isFile = true});

@@ -77,6 +77,8 @@ class LocalJob : public std::enable_shared_from_this<LocalJob> {
 
   net::Task<Result<>> haveImage();
   net::Task<Result<>> haveVolumes();
+  net::Task<Result<>> haveGpus();
+  net::Task<Result<>> findGpus();
   net::Task<Result<>> haveNetwork();
   net::Task<Result<>> findNetwork();
   net::Task<Result<>> haveFolder();
@@ -88,6 +90,7 @@ class LocalJob : public std::enable_shared_from_this<LocalJob> {
   Result<> haveIds();
   Result<> findIds();
   void giveIdsBack();
+  void giveGpusBack();
   void trimHostLog() const;
 
   // It is over, as files say from now on; others are told later. Only the first one counts.
@@ -108,6 +111,7 @@ class LocalJob : public std::enable_shared_from_this<LocalJob> {
   net::Event changed_;
   std::shared_ptr<ImagePulls::Pull> pull_;
   std::vector<isolation::Bind> binds_;
+  std::vector<std::string> devices_;
   JobNetwork network_;
   JobGround ground_;
   std::unique_ptr<JobBody> body_;

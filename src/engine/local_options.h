@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "engine/flavors.h"
+#include "engine/gpu_files.h"
+#include "engine/machine.h"
 #include "engine/networks.h"
 #include "isolation/plan.h"
 
@@ -27,6 +29,8 @@ struct LocalOptions {
   std::vector<std::string> pullCommand;
   Networks::Options networks;  // `state` and `onLost` are filled in
   Flavors flavors;
+  std::vector<Gpu> gpus = {};  // of the machine that the flavors are made for
+  GpuPlaces gpuPlaces = {};
   isolation::Mode mode = isolation::Mode::kFull;
   uint32_t mostJobs = 1000;             // that run at a time
   std::string leases = "/run/cay/ids";  // one for all hubs of a machine

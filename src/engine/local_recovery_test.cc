@@ -17,7 +17,6 @@ namespace fs = std::filesystem;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using testing::eventually;
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 class LocalRecovery : public LocalEngineTest {

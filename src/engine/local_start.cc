@@ -12,6 +12,8 @@ namespace {
 constexpr mode_t kOwnerOnly = 0700;
 constexpr mode_t kForAll = 0755;
 constexpr mode_t kProgram = 0555;
+// For the files of jobs that end with the hub: a million of them take longer than anybody waits.
+constexpr Millis kRemovalPatience{15'000};
 // What a command wrote is kept line by line; the keeper's own record of it need not be long.
 constexpr sandbox::Retention kRetention{.logBytes = 64 << 20, .execs = 128, .processes = 128};
 
@@ -101,6 +103,7 @@ net::Task<Result<>> openHouse(JobHouse& house, std::vector<NetworkId> inUse,
                 co_await Networks::open(house.io, std::move(networks), std::move(inUse)));
   house.volumes = std::make_unique<Volumes>(options.state + "/volumes", options.state + "/server");
   house.pulls = std::make_unique<ImagePulls>(house.io, options.pullCommand);
+  house.gpus.emplace(options.gpus);
   house.queue =
       std::make_unique<Queue>(Queue::Capacity{.memoryBytes = options.flavors.promisedMemory(),
                                               .gpus = options.flavors.gpus(),
@@ -119,6 +122,9 @@ std::vector<std::string> weaknesses(const JobHouse& house) {
 
 net::Task<> closeHouse(JobHouse& house) {
   co_await house.registry->shutdown();
+  if (!co_await house.registry->cleared(kRemovalPatience)) {
+    log(Level::kWarn, "files of ended jobs are not removed yet; the next start goes on with it");
+  }
   if (auto down = co_await house.networks->shutdown(); !down) {
     log(Level::kError, "the networks could not be taken down", {{"error", down.error().message}});
   }

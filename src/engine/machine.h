@@ -7,11 +7,16 @@
 
 namespace cay::engine {
 
+struct Gpu {
+  std::string model;   // by the driver's words: "NVIDIA H200"
+  uint32_t minor = 0;  // of its device node, /dev/nvidia<minor>
+  bool operator==(const Gpu&) const = default;
+};
+
 struct Machine {
   uint32_t cpus = 1;
   uint64_t memoryBytes = 0;
-  // One for each GPU, by the driver's words: "NVIDIA H200".
-  std::vector<std::string> gpus;
+  std::vector<Gpu> gpus;  // by their minor numbers
 };
 
 // Where a driver tells of its GPUs; without that folder there are none.

@@ -243,6 +243,7 @@ class NetworkLab : public ::testing::Test {
       // It would answer an address that it has no way back to.
       return world.addDefaultRoute(*sys::parseIpv4(kMachine));
     }));
+    CAY_TRY(machine.awaitCarrying("eth0"));
     CAY_TRY(machine.addDefaultRoute(*sys::parseIpv4(kGateway)));
     clean_ = traces();
     return {};

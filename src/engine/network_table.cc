@@ -90,6 +90,7 @@ Result<> NetworkTable::connectAlone(uint32_t number, Entry& entry, sys::Netlink&
   auto connected = configure(inside, addresses, kAlonePrefix, true);
   if (connected) connected = router.addAddress(entry.link, addresses.near, kAlonePrefix);
   if (connected) connected = router.setUp(entry.link);
+  if (connected) connected = inside.awaitCarrying(kJobLink);
   if (!connected) (void)router.removeLink(entry.link);
   return connected;
 }
@@ -124,12 +125,13 @@ Result<> NetworkTable::connectMember(uint32_t number, Entry& entry, sys::Netlink
   const LinkAddresses addresses = memberAddresses(group->number, *member);
   entry.network.address = addresses.far.text();
   sys::Netlink& router = router_.netlink();
+  const std::string bridge = kGroupLink + std::to_string(group->number);
   auto connected = router.makeVeth(entry.link, kJobLink, entry.network.space);
   if (connected) connected = configure(inside, addresses, kGroupPrefix, router_.leadsOut());
-  if (connected) {
-    connected = router.setMaster(entry.link, kGroupLink + std::to_string(group->number));
-  }
+  if (connected) connected = router.setMaster(entry.link, bridge);
   if (connected) connected = router.setUp(entry.link);
+  if (connected) connected = inside.awaitCarrying(kJobLink);
+  if (connected) connected = router.awaitCarrying(bridge);
   if (!connected) {
     (void)router.removeLink(entry.link);
     (void)leaveGroup(entry);

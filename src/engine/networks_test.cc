@@ -5,6 +5,7 @@
 
 #include "engine/network_lab_fixture.h"
 #include "sys/packet.h"
+#include "testing/eventually.h"
 
 namespace cay::engine {
 namespace {
@@ -247,9 +248,13 @@ TEST_F(NetworksTest, CountsWhatAJobSendsAndReceives) {
     (void)::sendto(socket.get(), payload.data(), payload.size(), 0,
                    reinterpret_cast<const sockaddr*>(&to), sizeof to);
   }
-  const auto traffic = loop_->await(networks->traffic(job.id));
+  Result<sys::LinkTraffic> traffic = sys::LinkTraffic{};
+  // What is sent waits until the neighbour's address is known.
+  EXPECT_TRUE(cay::testing::eventually([&] {
+    traffic = loop_->await(networks->traffic(job.id));
+    return !traffic || traffic->sentBytes >= 10'000U;
+  }));
   ASSERT_TRUE(traffic) << traffic.error().message;
-  EXPECT_GE(traffic->sentBytes, 10'000U);
   EXPECT_LT(traffic->receivedBytes, 10'000U);
 }
 
@@ -297,9 +302,9 @@ TEST_F(NetworksTest, AHubWithoutJobsStartsAfresh) {
 }
 
 TEST_F(NetworksTest, AKilledCayNetTakesTheNetworksAlong) {
-  int lost = 0;
+  const auto lost = std::make_shared<int>(0);  // the hub outlives the test
   Networks::Options told = options(Outbound::kKernel);
-  told.onLost = [&] { ++lost; };
+  told.onLost = [lost] { ++*lost; };
   auto opened = open("hub", told);
   ASSERT_TRUE(opened) << opened.error().message;
   Networks& networks = **opened;
@@ -308,7 +313,7 @@ TEST_F(NetworksTest, AKilledCayNetTakesTheNetworksAlong) {
   const auto processes = processesWith(leases());
   ASSERT_EQ(processes.size(), 1U);
   ::kill(processes.front(), SIGKILL);
-  EXPECT_TRUE(eventually([&] { return loop_->call([&] { return lost; }) == 1; }));
+  EXPECT_TRUE(eventually([&] { return loop_->call([&] { return *lost; }) == 1; }));
   // Fail closed: no way out that nobody watches.
   EXPECT_TRUE(eventually([&] {
     sys::Netlink inside = *in(job.space, [] { return sys::Netlink::open(); });

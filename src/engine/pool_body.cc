@@ -2,6 +2,8 @@
 // itself. It makes keepers by itself; all that it starts is in the groups.
 #include <fcntl.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "engine/job_group.h"
 #include "engine/served_body.h"
 #include "isolation/binds.h"
@@ -12,6 +14,7 @@ namespace cay::engine {
 namespace {
 
 constexpr mode_t kPassable = 0711;
+constexpr Millis kEndPatience{30'000};  // for processes that have been killed
 
 // Where no group holds a pool together: all of a sandbox ends with its keeper. One that was being
 // made when its host was killed is found too, since its socket is there before it is.
@@ -58,8 +61,11 @@ class PoolBody final : public ServedBody {
     if (server_) co_await server_->stop();
     co_await FrontEnd::killLeft(ground_.folder.path());
     if (inGroup()) {
-      auto end = [this] { group_.end(); };
-      co_await ground_.house.workers.run(std::move(end));
+      auto end = [this] { return group_.end(kEndPatience); };
+      if (const auto ended = co_await ground_.house.workers.run(std::move(end)); !ended) {
+        log(Level::kError, "a pool could not be ended",
+            {{"job", ground_.spec.id}, {"error", ended.error().message}});
+      }
     } else {
       co_await endKeepers(ground_.house.io, poolFolder());
     }
@@ -91,6 +97,7 @@ class PoolBody final : public ServedBody {
     pool.image = *pooled_->image;
     pool.image->config.env = jobEnvironment(ground_.spec, pooled_->image->config);
     pool.binds = pooled_->record.spec->binds;
+    pool.devices = pooled_->record.spec->devices;
     if (ground_.state.idBlock) {
       pool.ids = house.lease->pool(*ground_.state.idBlock, IdUnits::unitsFor(pool.capacity));
     }

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/fake_gpus_fixture.h"
 #include "engine/local_engine_fixture.h"
 #include "net/await.h"
 #include "sandbox/keeper_mark.h"
@@ -15,7 +16,6 @@ namespace cay::engine {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AnyOf;
 using testing::eventually;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -178,6 +178,35 @@ TEST_F(ServedJobs, APoolServesSandboxesAndTakesThemAllWithIt) {
   EXPECT_FALSE(lives(server));
   EXPECT_EQ(processesWith(word), 0U);
   EXPECT_TRUE(eventually([&] { return fs::is_empty(state() + "/sandboxes/sandboxes"); }));
+}
+
+TEST_F(ServedJobs, GpusAreInTheSandboxAndInAllSandboxesOfAPool) {
+  const FakeGpus gpus(2);
+  gpus.lendTo(options_);
+  open();
+  const std::string show =
+      "ls /dev | grep nvidia | tr '\\n' ' '; cat $LD_LIBRARY_PATH/libcuda.so.1; nvidia-smi smi;"
+      "head -c1 /dev/nvidia* >/dev/null && echo read; mknod /root/x c 1 5 || echo refused";
+  JobSpec asked = served(Kind::kDedicated);
+  asked.flavor = "gpu";
+  const JobSpec one = serving(asked);
+  const std::string answer = run(one.id, show);
+  for (const char* expected :
+       {"nvidia-uvm nvidia0 nvidiactl ", "the driver", "smi", "read", "refused"}) {
+    EXPECT_THAT(answer, HasSubstr(expected));
+  }
+  asked = served(Kind::kPool);
+  asked.flavor = "gpu";
+  const JobSpec pool = serving(asked);
+  for (int i = 0; i < 2; ++i) {
+    const std::string made = ask(pool.id, "POST", "/v1/sandboxes", "{}");
+    const std::string inner =
+        run(pool.id, show, "/v1/sandboxes/" + valueIn(made, "id"), valueIn(made, "token"));
+    for (const char* expected :
+         {"nvidia-uvm nvidia1 nvidiactl ", "the driver", "smi", "read", "refused"}) {
+      EXPECT_THAT(inner, HasSubstr(expected));
+    }
+  }
 }
 
 TEST_F(ServedJobs, APoolOutlivesTheEngine) {

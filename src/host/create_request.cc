@@ -142,6 +142,7 @@ Result<ParsedCreate> parseCreate(std::string_view body, std::string_view key,
   parsed.request.spec.limits = defaults.limits;
   parsed.request.spec.env = defaults.env;
   parsed.request.spec.binds = defaults.binds;
+  parsed.request.spec.devices = defaults.devices;
   CAY_ASSIGN(const auto count, number(object, "count", 1, kMostCount, Numbers::kWhole));
   parsed.request.count = static_cast<uint32_t>(count.value_or(1));
   CAY_TRY(readSpec(object, parsed.request.spec));

@@ -18,6 +18,7 @@ struct CreateDefaults {
   std::string whyNoDisks = {};              // why disks cannot be limited here; empty: they can
   std::vector<std::string> env = {};        // NAME=value; a request may change it
   std::vector<isolation::Bind> binds = {};  // of every sandbox
+  std::vector<std::string> devices = {};    // the same
 };
 
 struct ParsedCreate {

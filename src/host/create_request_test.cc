@@ -176,14 +176,18 @@ TEST(CreateRequest, AKeyBelongsToOneBody) {
 
 TEST(CreateRequest, WhatEverySandboxHasARequestAddsTo) {
   const CreateDefaults defaults{.env = {"A=1", "B=2", "C=3"},
-                                .binds = {{.source = "/v", .at = "/data"}}};
+                                .binds = {{.source = "/v", .at = "/data"}},
+                                .devices = {"/dev/nvidia0"}};
   const auto parsed = parseCreate(R"({"env":{"B":"own","C":null,"D":4}})", "", defaults);
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(parsed->request.spec.env, (std::vector<std::string>{"A=1", "B=own", "D=4"}));
   EXPECT_EQ(parsed->request.spec.binds, defaults.binds);
-  const auto greedy = parseCreate(R"({"binds":[{"source":"/","at":"/x"}]})", "", {});
+  EXPECT_EQ(parsed->request.spec.devices, defaults.devices);
+  const auto greedy =
+      parseCreate(R"({"binds":[{"source":"/","at":"/x"}],"devices":["/dev/sda"]})", "", {});
   ASSERT_TRUE(greedy);
   EXPECT_TRUE(greedy->request.spec.binds.empty()) << "no request mounts anything";
+  EXPECT_TRUE(greedy->request.spec.devices.empty()) << "and none has devices";
 }
 
 TEST(CreateRequest, DefaultsLeaveTheMachineHalfOfItsMemory) {

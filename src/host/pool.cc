@@ -97,7 +97,8 @@ net::Task<Result<>> Pool::start() {
                    .whyNoDisks = {},
                    .env = settings_.image ? sandboxVariables(settings_.image->config.env)
                                           : std::vector<std::string>(),
-                   .binds = settings_.binds},
+                   .binds = settings_.binds,
+                   .devices = settings_.devices},
       .walls = {},
       .groups = groups_});
   guard_ = std::make_unique<DiskGuard>(io_, workers_, *registry_, groups_, services_->reserve);

@@ -72,6 +72,11 @@ class Taker {
     }
     return out;
   }
+  std::vector<std::string> paths(const char* name) {
+    std::vector<std::string> out = texts(name);
+    if (!std::ranges::all_of(out, isPath)) refuse(name, "must be a list of absolute paths");
+    return out;
+  }
   std::vector<std::string> environment(const char* name) {
     std::vector<std::string> out = texts(name);
     for (const std::string& entry : out) {
@@ -128,7 +133,7 @@ class Taker {
     return value;
   }
   template <typename T>
-  T take(const json::Value& value, std::string name, T (*read)(Taker&)) {
+  T take(const json::Value& value, const std::string& name, T (*read)(Taker&)) {
     if (!value.is_object()) {
       refuse(wrong(name, "must be an object").error());
       return T{};
@@ -204,10 +209,8 @@ json::Object writeOverlay(const isolation::Overlay& overlay) {
 }
 
 isolation::Overlay takeOverlay(Taker& in) {
-  isolation::Overlay overlay{.at = in.path("at"), .lowers = in.texts("lowers")};
-  if (overlay.lowers.empty() || !std::ranges::all_of(overlay.lowers, Taker::isPath)) {
-    in.refuse("lowers", "must be a list of absolute paths");
-  }
+  isolation::Overlay overlay{.at = in.path("at"), .lowers = in.paths("lowers")};
+  if (overlay.lowers.empty()) in.refuse("lowers", "must be a list of absolute paths");
   return overlay;
 }
 
@@ -273,6 +276,7 @@ json::Object writePool(const PoolSettings& pool) {
           {"walls", sandbox::modeName(pool.mode)},
           {"image", perhaps(pool.image, writeImage)},
           {"binds", arrayOf(pool.binds, writeBind)},
+          {"devices", arrayOf(pool.devices)},
           {"ids", perhaps(pool.ids, writeIds)},
           {"known_walls", perhaps(pool.walls, wallTableObject)}};
 }
@@ -284,6 +288,7 @@ PoolSettings takePool(Taker& in) {
                            {Mode::kFull, Mode::kUnprivileged, Mode::kRestricted}),
           .image = in.perhaps("image", takeImage),
           .binds = in.each("binds", takeBind),
+          .devices = in.paths("devices"),
           .ids = in.perhaps("ids", takeIds),
           .walls = in.perhaps("known_walls", takeWalls)};
 }

@@ -63,6 +63,7 @@ struct PoolSettings {
   // sandbox, but for what tells where the home is.
   std::optional<layers::Image> image = {};
   std::vector<isolation::Bind> binds = {};   // in every sandbox
+  std::vector<std::string> devices = {};     // the same: see isolation::Plan
   std::optional<sandbox::UserIds> ids = {};  // its own block, where others share the machine
   // What somebody has found out with this program in this mode: it is not tried again.
   std::optional<WallTable> walls = {};

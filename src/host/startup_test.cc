@@ -39,6 +39,7 @@ Startup poolStartup() {
   pool.image->config.env = {"PATH=/opt/bin:/bin"};
   pool.binds = {{.source = "/s/etc/hosts", .at = "/etc/hosts", .readOnly = true, .isFile = true},
                 {.source = "/v/data", .at = "/data"}};
+  pool.devices = {"/dev/nvidia0", "/dev/nvidiactl"};
   pool.ids = sandbox::UserIds{.base = 0x2000'0000, .step = 65536, .count = 65536, .slots = 7};
   pool.walls = WallTable{
       .host = {{.name = "pid", .verdict = isolation::Verdict::kHeld, .why = "tried", .remedy = ""}},
@@ -149,6 +150,8 @@ TEST(Startup, NamesWhatIsWrongWithAPool) {
   EXPECT_THAT(errorWith(pool, "/pool/image/overlays/0/lowers/1", "up"),
               HasSubstr("'pool.image.overlays[0].lowers' must be a list of absolute paths"));
   EXPECT_THAT(errorWith(pool, "/pool/binds/0/at", "etc"), HasSubstr("'pool.binds[0].at' must be"));
+  EXPECT_THAT(errorWith(pool, "/pool/devices/1", "nvidia0"),
+              HasSubstr("'pool.devices' must be a list of absolute paths"));
   EXPECT_THAT(errorWith(pool, "/pool/binds", "x"), HasSubstr("'pool.binds' must be a list"));
   EXPECT_THAT(errorWith(pool, "/pool/known_walls/walls/pid/verdict", "stands"),
               HasSubstr("'walls.pid' must have a known verdict"));

@@ -1,5 +1,7 @@
 #include "hub/callers.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "hub/identity.h"
@@ -29,6 +31,12 @@ net::Task<std::expected<Caller, ApiError>> Callers::callerOf(const net::RequestH
   }
   if (caller) co_await noteUse(caller->tokenId);
   co_return caller;
+}
+
+Result<Caller> Callers::rightsOf(std::string_view principalId) const {
+  const auto found = std::ranges::find(principals_, principalId, &PrincipalRow::id);
+  if (found == principals_.end()) return fail(Code::kDenied, "whoever asked for it is not known");
+  return tokens_.rightsOf(*found, wallMs());
 }
 
 PrincipalRow Callers::owner(std::string_view ns) const {

@@ -28,6 +28,9 @@ class Callers {
   // As in identity.h; a token that is not known yet is looked for in the store before it is
   // refused.
   net::Task<std::expected<Caller, ApiError>> callerOf(const net::RequestHead& head);
+  // What somebody may do now, whose request was taken earlier. kDenied if there is nobody of this
+  // id any more.
+  [[nodiscard]] Result<Caller> rightsOf(std::string_view principalId) const;
   // Whose a namespace is.
   [[nodiscard]] PrincipalRow owner(std::string_view ns) const;
 

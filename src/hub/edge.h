@@ -31,9 +31,10 @@ class Edge {
   };
   explicit Edge(const Parts& parts) : at_(parts) {}
 
-  // Answers a request whose Host names a port of a job; 421 where it names anything else. Clients
-  // who may not reach the port are told no more than that (401, 403), unless it is public; others
-  // that there is no such job or port (404), or that the job is over (410).
+  // Answers a request whose Host names a port of a job; 421 where it names anything else. Without a
+  // good token clients are told no more than that (401, 403), unless the port is public. For those
+  // who may not use its namespace there is no such job (404); others are told that there is none,
+  // or no such port (404), or that it is over (410).
   //
   // The health of a sandbox's server is answered as soon as it serves, within the time that clients
   // wait for one answer.

@@ -151,11 +151,29 @@ TEST_F(EdgeTest, TellsWhyItDoesNotPassARequestOn) {
             HasSubstr("{\"error\":\"job ended is over: ERROR: Job failed with exit code: 3\"}")));
   EXPECT_THAT(ask("/x/waiting--8000/", token),
               AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("position 3 of 12")));
-  EXPECT_THAT(ask("/x/job1--8000/", bearer(edge_.bob)), StartsWith("HTTP/1.1 403 "));
-  EXPECT_THAT(ask("/x/ended--8000/", bearer(edge_.bob)), StartsWith("HTTP/1.1 403 "));
   for (const char* path :
        {"/x/", "/x/job1--8000", "/x/JOB1--8000/", "/x/job1--08000/", "/x/job1/"}) {
     EXPECT_THAT(ask(path, token), StartsWith("HTTP/1.1 404 ")) << path;
+  }
+  EXPECT_FALSE(inner_.accept(100));
+}
+
+TEST_F(EdgeTest, ForOthersAJobIsNotThere) {
+  running("job1", Kind::kPlain, 8000);
+  edge_.add("job2", Kind::kPlain, {8000});
+  edge_.add("job3", Kind::kPlain, {8000});
+  edge_.move("job2", Stage::kError, "Job failed with exit code: 3");
+  edge_.move("job3", Stage::kScheduling, "position 3 of 12");
+  const std::string never = ask("/x/job0--8000/", bearer(edge_.bob));
+  EXPECT_THAT(never, StartsWith("HTTP/1.1 404 "));
+  for (const std::string id : {"job1", "job2", "job3"}) {
+    for (const char* port : {"8000", "9"}) {
+      std::string expected = never;
+      for (size_t at = 0; (at = expected.find("job0")) != std::string::npos;) {
+        expected.replace(at, id.size(), id);
+      }
+      EXPECT_EQ(ask("/x/" + id + "--" + port + "/", bearer(edge_.bob)), expected) << id;
+    }
   }
   EXPECT_FALSE(inner_.accept(100));
 }

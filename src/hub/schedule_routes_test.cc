@@ -37,6 +37,45 @@ TEST_F(ScheduleRoutesTest, TheBucketOfAnotherIsRefusedNow) {
   EXPECT_EQ(make("@hourly", {}, volume("tester/data")).status, 200);
 }
 
+TEST_F(ScheduleRoutesTest, WhatNobodyMayAskForNowIsNotRun) {
+  ASSERT_EQ(make("@hourly").status, 200);
+  ScheduleRow old = call([&] { return hub().scheduler().list("tester").front(); });
+  const std::string good = old.id;
+  // As one of a time when buckets were everybody's.
+  old.id = "5e9ecfc04957053f60648a40";
+  old.spec =
+      plainBody(R"("volumes":[{"type":"bucket","source":"other/data","mountPath":"/data"}])");
+  ASSERT_TRUE(hub().store().await(hub().scheduler().add(old)));
+  const Answer asked = post(at(old.id, "run"));
+  EXPECT_EQ(asked.status, 403) << asked.body;
+  EXPECT_THAT(asked.error(), HasSubstr("'other/data'"));
+  runDue(wallMs() + 2 * kHourMs);
+  const json::Value jobs = get("/api/jobs/tester").json();
+  ASSERT_EQ(jobs.as_array().size(), 1U);
+  EXPECT_EQ(jobs.at(0).at("initiator").at("id"), json::Value(good));
+}
+
+TEST_F(ScheduleRoutesTest, ARightThatWasTakenAwayEndsWhatItAllowed) {
+  const std::string body = R"({"jobSpec":)" + plainBody() + R"(,"schedule":"@hourly"})";
+  ASSERT_EQ(post("/api/scheduled-jobs/lab", body).status, 200);
+  int64_t hours = 0;
+  const auto jobsAfterAnHour = [&] {
+    runDue(wallMs() + ++hours * 2 * kHourMs);
+    return call([&] { return hub().state().jobs.live().size(); });
+  };
+  EXPECT_EQ(jobsAfterAnHour(), 1U);
+  call([&] {
+    for (const JobPtr& job : hub().state().jobs.live()) {
+      engine::Status over;
+      over.stage = Stage::kCompleted;
+      hub().state().jobs.changed(job->row.id, over);
+    }
+    const PrincipalRow tester{.id = idOf("tester"), .name = "tester", .type = "user"};
+    hub().state().callers.replace({.principals = {tester}, .tokens = {}});
+  });
+  EXPECT_EQ(jobsAfterAnHour(), 0U);
+}
+
 TEST_F(ScheduleRoutesTest, AScheduleIsWhatClientsRead) {
   const Answer made = make("@hourly", {},
                            R"("secrets":{"KEY":"hidden"},"labels":{"a":"b"},)"

@@ -7,6 +7,7 @@
 #include "base/cron.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "host/body_fields.h"
 #include "hub/job_start.h"
 
 namespace cay::hub {
@@ -23,6 +24,17 @@ std::unexpected<Error> unknown(std::string_view id) {
 Result<int64_t> dueOf(const ScheduleRow& row, int64_t nowMs) {
   CAY_ASSIGN(const int64_t next, nextRun(row.cron, nowMs));
   return row.suspended ? 0 : next;
+}
+
+// Rights may have been taken away since it was made, or be asked for by newer rules.
+Result<> mayStillRun(const Callers& callers, const ScheduleRow& row) {
+  CAY_ASSIGN(const Caller who, callers.rightsOf(row.principal));
+  if (!who.may(row.ns)) {
+    return fail(Code::kDenied, quoted(who.name) + ", who made this schedule, has no right to the " +
+                                   "namespace " + quoted(row.ns) + " any more");
+  }
+  CAY_ASSIGN(const json::Object body, host::bodyObject(row.spec));
+  return mayMount(who, body);
 }
 
 }  // namespace
@@ -115,6 +127,7 @@ net::Task<Result<JobPtr>> Scheduler::run(std::string id) {
     co_return fail(Code::kConflict,
                    "a job of this schedule is not over yet, and it allows one at a time");
   }
+  CAY_CO_TRY(mayStillRun(state_.callers, entry.row));
   CAY_CO_ASSIGN(JobWish wish, wishAgain(entry.row.spec, entry.row.secrets));
   JobStart start{.ns = entry.row.ns,
                  .wish = std::move(wish),

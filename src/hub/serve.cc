@@ -69,15 +69,17 @@ class Hub {
   }
 
  private:
+  using Jobs = engine::Engine::Jobs;
+
   net::Task<int> main() {
     if (const auto started = co_await start(); !started) {
       (void)std::fprintf(stderr, "cay serve: %s\n", started.error().message.c_str());
+      if (engine_) co_await engine_->shutdown(Jobs::kKeep);
       co_return kExitFailure;
     }
     while (why_.empty()) co_await told_.wait(net::Event::kForever);
     log(Level::kInfo, "stopping", {{"reason", why_}});
     co_await desk_->close();
-    using Jobs = engine::Engine::Jobs;
     co_await engine_->shutdown(options_.endJobs ? Jobs::kEnd : Jobs::kKeep);
     if (!co_await desk_->jobs().settled(kSettlePatience)) {
       log(Level::kWarn, "not everything could be stored; the next start looks at the jobs again");
@@ -150,10 +152,16 @@ class Hub {
     options.cayHost = options_.cayHost;
     std::error_code ignored;
     options.pullCommand = {std::filesystem::read_symlink("/proc/self/exe", ignored).string(),
-                           "image", "pull", "--state", paths_.state};
+                           "image",
+                           "pull",
+                           "--no-advice",
+                           "--state",
+                           paths_.state};
     options.networks.outbound = options_.network;
     options.networks.resolvers = options_.dns;
-    CAY_ASSIGN(options.flavors, engine::Flavors::read(flavors, engine::thisMachine()));
+    engine::Machine machine = engine::thisMachine();
+    CAY_ASSIGN(options.flavors, engine::Flavors::read(flavors, machine));
+    options.gpus = std::move(machine.gpus);
     options.mode = mode_;
     engine_ = std::make_unique<engine::LocalEngine>(io_, std::move(options));
     return {};

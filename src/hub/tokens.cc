@@ -63,11 +63,26 @@ void Tokens::replace(const Identities& identities) {
 
 Result<Caller> Tokens::check(std::string_view secret, int64_t nowMs) const {
   const auto found = byHash_.find(sha256Hex(secret));
-  if (found == byHash_.end() ||
-      (found->second.expiresMs != 0 && nowMs >= found->second.expiresMs)) {
+  if (found == byHash_.end() || !found->second.isGood(nowMs)) {
     return fail(Code::kDenied, "the token is unknown, revoked or expired");
   }
   return found->second.caller;
+}
+
+Caller Tokens::rightsOf(const PrincipalRow& principal, int64_t nowMs) const {
+  Caller out{.tokenId = {},
+             .principalId = principal.id,
+             .name = principal.name,
+             .role = Role::kUser,
+             .namespaces = {}};
+  for (const auto& [hash, entry] : byHash_) {
+    const Caller& caller = entry.caller;
+    if (caller.principalId != principal.id || caller.role == Role::kProxy) continue;
+    if (!entry.isGood(nowMs)) continue;
+    if (caller.role == Role::kAdmin) out.role = Role::kAdmin;
+    out.namespaces.insert(out.namespaces.end(), caller.namespaces.begin(), caller.namespaces.end());
+  }
+  return out;
 }
 
 }  // namespace cay::hub

@@ -58,11 +58,15 @@ class Tokens {
   // kDenied for an unknown, revoked or expired one, in the same words for all three. Found by its
   // hash, so the time it takes tells nothing about those that there are.
   [[nodiscard]] Result<Caller> check(std::string_view secret, int64_t nowMs) const;
+  // What somebody may do with all good tokens together; with none, use the own namespace.
+  [[nodiscard]] Caller rightsOf(const PrincipalRow& principal, int64_t nowMs) const;
 
  private:
   struct Entry {
     Caller caller;
     int64_t expiresMs = 0;
+
+    [[nodiscard]] bool isGood(int64_t nowMs) const { return expiresMs == 0 || nowMs < expiresMs; }
   };
 
   std::map<std::string, Entry, std::less<>> byHash_;

@@ -28,14 +28,23 @@ PointKind kindOf(const Plan& plan, const Bind& bind) {
   return inOther ? PointKind::kFile : PointKind::kFileForLink;
 }
 
+// Whoever may read it on the host may read it inside, whatever its owner is called there.
+bool isForAllToRead(const Bind& bind, const Fd& source) {
+  const auto info = sys::statFd(source.get());
+  return bind.isFile && bind.readOnly && info && (info->st_mode & S_IROTH) != 0;
+}
+
 Result<> mountOne(const Plan& plan, const Bind& bind, const Fd& source, const Fd& root,
                   int userNamespace) {
   const sys::MountFlags flags{.readOnly = bind.readOnly, .noSuid = true, .noDevices = true};
-  if (auto set = sys::setMount(source, flags, plan.mode == Mode::kFull ? userNamespace : -1);
-      !set) {
-    if (set.error().sys != EINVAL) return set;
-    return fail(Code::kExhausted, "its file system cannot show files with other owners");
+  auto set = sys::setMount(source, flags, plan.mode == Mode::kFull ? userNamespace : -1);
+  if (!set && set.error().sys == EINVAL) {
+    if (!isForAllToRead(bind, source)) {
+      return fail(Code::kExhausted, "its file system cannot show files with other owners");
+    }
+    set = sys::setMount(source, flags);
   }
+  CAY_TRY(set);
   CAY_ASSIGN(const Fd at, mountPointAt(root, bind.at, kindOf(plan, bind)));
   return sys::attachMount(source, at);
 }

@@ -1,7 +1,9 @@
 // Files and folders of the host inside a sandbox.
 //
 // They are seen with the sandbox's ids (full mode), read-only where that is asked for, and never
-// with set-user-id programs or devices. Sources are taken by the nursery, which sees the host's
+// with set-user-id programs or devices. Of a file system that cannot do that, such as an old
+// squashfs, only files that all may read and nobody is to write are taken, as somebody else's.
+// Sources are taken by the nursery, which sees the host's
 // file system; keepers put them in their places.
 #pragma once
 

@@ -89,7 +89,7 @@ uint64_t namespacesFor(const Plan& plan) {
 
 Result<Placed> Tools::place(const Plan& plan) {
   Placed out;
-  if (!stage && (!plan.binds.empty() || plan.network == Network::kGiven)) {
+  if (!stage && (!plan.binds.empty() || !plan.devices.empty() || plan.network == Network::kGiven)) {
     return fail(Code::kExhausted,
                 "without namespaces nothing can be mounted for a sandbox, and it "
                 "can have no network of its own");
@@ -104,6 +104,10 @@ Result<Placed> Tools::place(const Plan& plan) {
   for (const Bind& bind : plan.binds) {
     CAY_ASSIGN(Fd source, stage->source(bind));
     out.binds.push_back(std::move(source));
+  }
+  for (const std::string& path : plan.devices) {
+    CAY_ASSIGN(Fd device, stage->device(path));
+    out.devices.push_back(std::move(device));
   }
   return out;
 }

@@ -62,8 +62,11 @@ struct Plan {
   std::vector<Overlay> root;  // in mount order; empty in restricted mode
   Limits limits;
   std::vector<Bind> binds;  // in mount order, after the root
-  int64_t lifetimeMs = 0;   // after which the keeper ends everything; 0: never
-  bool stays = false;       // the keeper does not leave for want of work or of a host
+  // Character devices of the host, by absolute paths without a link; inside, /dev has them by their
+  // names (devices.h). All others are dead everywhere.
+  std::vector<std::string> devices = {};
+  int64_t lifetimeMs = 0;  // after which the keeper ends everything; 0: never
+  bool stays = false;      // the keeper does not leave for want of work or of a host
   bool operator==(const Plan&) const = default;
 };
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "isolation/binds.h"
+#include "isolation/devices.h"
 #include "isolation/mount_point.h"
 #include "isolation/stage.h"
 #include "sys/file.h"
@@ -116,10 +117,21 @@ Result<> makeMountPoints(const Plan& plan, const Fd& newRoot) {
   return {};
 }
 
-Result<> mountDevices(const Plan& plan) {
+// Where on the stage its device nodes are.
+Result<std::string> devicesFor(const RootPlan& root) {
+  if (root.plan.devices.empty()) return kStageDev;
+  CAY_TRY(makeFolder(kStageOwnDev, 0));
+  CAY_TRY(makeDevices(root.plan.mode, kStageOwnDev, kStageDev));
+  CAY_TRY(addDevices(root.plan, root.placed.devices, kStageOwnDev));
+  return kStageOwnDev;
+}
+
+Result<> mountDevices(const RootPlan& root) {
+  const Plan& plan = root.plan;
   const std::string dev = inNewRoot("/dev");
-  CAY_ASSIGN(const Fd copy, sys::cloneMount(AT_FDCWD, kStageDev, sys::Submounts::kInclude));
-  // All sandboxes share these nodes: nobody may add to them.
+  CAY_ASSIGN(const std::string nodes, devicesFor(root));
+  CAY_ASSIGN(const Fd copy, sys::cloneMount(AT_FDCWD, nodes.c_str(), sys::Submounts::kInclude));
+  // Most sandboxes share these nodes: nobody may add to them.
   CAY_TRY(sys::setMount(copy, {.readOnly = true}));
   CAY_TRY(sys::attachMount(copy, dev.c_str()));
   CAY_TRY(sys::mountAt((dev + "/pts").c_str(), "devpts",
@@ -144,7 +156,7 @@ Result<Fd> enterOwnRoot(const RootPlan& root) {
   CAY_ASSIGN(const Fd newRoot, sys::openAt(AT_FDCWD, kStageRoot, O_PATH | O_DIRECTORY));
   CAY_TRY(makeMountPoints(root.plan, newRoot));
   CAY_TRY(sys::moveMount(kStageProc, inNewRoot("/proc").c_str()));
-  CAY_TRY(mountDevices(root.plan));
+  CAY_TRY(mountDevices(root));
   CAY_TRY(mountBinds(root.plan, root.placed.binds, newRoot, userNamespace.get()));
   CAY_TRY(sys::detachMount(kStageMounts));
   // The new root covers the stage's, which is empty by now. No pivot_root: that looks at every

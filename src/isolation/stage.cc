@@ -3,13 +3,12 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 
 #include "isolation/binds.h"
+#include "isolation/devices.h"
 #include "sys/io.h"
 #include "sys/mount.h"
 #include "sys/namespaces.h"
@@ -26,49 +25,6 @@ Result<Fd> openNamespace(const char* path) {
 Result<> makeFolder(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return failSys("mkdir " + path, errno);
   return {};
-}
-
-struct Node {
-  const char* name;
-  unsigned major;
-  unsigned minor;
-};
-constexpr std::array kNodes = {Node{"null", 1, 3},   Node{"zero", 1, 5},    Node{"full", 1, 7},
-                               Node{"random", 1, 8}, Node{"urandom", 1, 9}, Node{"tty", 5, 0}};
-struct Link {
-  const char* name;
-  const char* target;
-};
-constexpr std::array kLinks = {Link{"fd", "/proc/self/fd"}, Link{"stdin", "/proc/self/fd/0"},
-                               Link{"stdout", "/proc/self/fd/1"}, Link{"stderr", "/proc/self/fd/2"},
-                               Link{"ptmx", "pts/ptmx"}};
-
-// Device nodes may be made by the machine's root alone; others borrow the host's, each by a mount.
-Result<> makeNode(Mode mode, const std::string& path, const Node& node) {
-  const mode_t kind = mode == Mode::kFull ? S_IFCHR : S_IFREG;
-  if (::mknod(path.c_str(), kind | 0666, makedev(node.major, node.minor)) != 0 ||
-      ::chmod(path.c_str(), 0666) != 0) {
-    return failSys("mknod " + path, errno);
-  }
-  if (mode == Mode::kFull) return {};
-  CAY_ASSIGN(const Fd mount,
-             sys::cloneMount(AT_FDCWD, (std::string("/old/dev/") + node.name).c_str()));
-  return sys::attachMount(mount, path.c_str());
-}
-
-Result<> makeDevices(Mode mode) {
-  const std::string dev = kStageDev;
-  CAY_TRY(makeFolder(dev));
-  CAY_TRY(sys::mountAt(dev.c_str(), "tmpfs", {{"mode", "755"}, {"size", "64k"}},
-                       {.noSuid = true, .noExec = true}));
-  for (const Node& node : kNodes) CAY_TRY(makeNode(mode, dev + "/" + node.name, node));
-  for (const Link& link : kLinks) {
-    if (::symlink(link.target, (dev + "/" + link.name).c_str()) != 0) {
-      return failSys(std::string("symlink ") + link.name, errno);
-    }
-  }
-  CAY_TRY(makeFolder(dev + "/pts"));
-  return makeFolder(dev + "/shm");
 }
 
 // An ordinary user may mount a new /proc only where one can be seen already.
@@ -103,7 +59,8 @@ Result<Stage> Stage::enter(Mode mode, const std::string& sandboxes, const Fd& us
                        {.noSuid = true, .noDevices = true}));
   CAY_TRY(makeFolder("/s/layers"));
   CAY_TRY(makeFolder(kStageIdmapped));
-  CAY_TRY(makeDevices(mode));
+  CAY_TRY(makeFolder(kStageDev));
+  CAY_TRY(makeDevices(mode, kStageDev, "/old/dev"));
   if (mode == Mode::kUnprivileged) CAY_TRY(showProc());
   CAY_ASSIGN(stage.ownMounts_, openNamespace("/old/proc/self/ns/mnt"));
   CAY_TRY(sys::detachMount("/old"));
@@ -122,6 +79,14 @@ Result<Fd> Stage::source(const Bind& bind) const {
   auto taken = takeSource(bind);
   CAY_TRY(sys::enter(ownMounts_));
   if (!taken) return std::unexpected(std::move(taken).error().wrap("cannot mount at " + bind.at));
+  return taken;
+}
+
+Result<Fd> Stage::device(const std::string& path) const {
+  CAY_TRY(sys::enter(hostMounts_));
+  auto taken = takeDevice(path);
+  CAY_TRY(sys::enter(ownMounts_));
+  if (!taken) return std::unexpected(std::move(taken).error().wrap("cannot show " + path));
   return taken;
 }
 

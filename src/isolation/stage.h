@@ -5,6 +5,7 @@
 //   /s/state      the folder of all sandboxes
 //   /s/layers/N   directories of the host that images are made of
 //   /s/dev        the device nodes that every sandbox has
+//   /s/own-dev    where a keeper makes those of a sandbox that has others too
 //   /s/idmapped/N where a keeper puts its own view of the layers; made as needed
 //   /proc, /new   where a keeper mounts its /proc and builds its root
 #pragma once
@@ -22,6 +23,7 @@ namespace cay::isolation {
 inline constexpr char kStageMounts[] = "/s";
 inline constexpr char kStageState[] = "/s/state";
 inline constexpr char kStageDev[] = "/s/dev";
+inline constexpr char kStageOwnDev[] = "/s/own-dev";
 inline constexpr char kStageIdmapped[] = "/s/idmapped";
 inline constexpr char kStageProc[] = "/proc";
 inline constexpr char kStageRoot[] = "/new";
@@ -31,6 +33,7 @@ inline constexpr int kMostLayers = 120;  // of one sandbox
 struct Placed {
   std::vector<std::vector<std::string>> lowers;  // where on the stage, for each overlay
   std::vector<Fd> binds;                         // mounts that are attached nowhere
+  std::vector<Fd> devices = {};                  // the same
 };
 
 class Stage {
@@ -44,6 +47,8 @@ class Stage {
   Result<std::string> layer(const std::string& path);
   // A copy of what is bound into a sandbox (binds.h).
   [[nodiscard]] Result<Fd> source(const Bind& bind) const;
+  // A copy of a device node that is shown in one (devices.h).
+  [[nodiscard]] Result<Fd> device(const std::string& path) const;
   // The host's /dev.
   [[nodiscard]] const Fd& devices() const { return devices_; }
 

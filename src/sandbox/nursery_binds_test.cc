@@ -157,6 +157,22 @@ TEST_F(BindsTest, ASourceIsWhatItIsSaidToBeAndNoLink) {
   EXPECT_NE(refusal(with({{.source = volume() / "fifo", .at = "/data", .isFile = true}})), "");
 }
 
+// /proc is such a file system.
+TEST_F(BindsTest, WhatCannotBeShownWithOtherOwnersIsOnlyForAllToRead) {
+  const std::string open = "/proc/sys/kernel/ostype";
+  const Plan sandbox = with({{.source = open, .at = "/data", .readOnly = true, .isFile = true}});
+  raise(sandbox);
+  EXPECT_EQ(run(sandbox, "cat /data").output, "Linux\n");
+  EXPECT_NE(run(sandbox, "echo x >/data").exit.exitCode, 0);
+  end();
+  for (const isolation::Bind& bind :
+       {isolation::Bind{.source = open, .at = "/data", .isFile = true},
+        isolation::Bind{.source = "/proc/sys/kernel", .at = "/data", .readOnly = true},
+        isolation::Bind{.source = "/proc/kmsg", .at = "/data", .readOnly = true, .isFile = true}}) {
+    EXPECT_TRUE(refusal(with({bind})).contains("with other owners")) << bind.source;
+  }
+}
+
 TEST_F(BindsTest, WhatIsMountedBelowASourceIsNotSeen) {
   fs::create_directories(volume() / "sub");
   ASSERT_TRUE(sys::unshare(CLONE_NEWNS));

@@ -17,6 +17,8 @@ void putPlan(Writer& out, const isolation::Plan& plan) {
     out.put(std::string_view(bind.source)).put(std::string_view(bind.at));
     out.put(bind.readOnly).put(bind.isFile);
   }
+  out.put(static_cast<uint32_t>(plan.devices.size()));
+  for (const std::string& device : plan.devices) out.put(std::string_view(device));
   out.put(plan.lifetimeMs).put(plan.stays);
 }
 
@@ -44,6 +46,9 @@ isolation::Plan getPlan(Reader& in) {
     bind.at = in.text();
     bind.readOnly = in.get<bool>();
     bind.isFile = in.get<bool>();
+  }
+  for (auto devices = in.get<uint32_t>(); devices > 0 && in.ok(); --devices) {
+    plan.devices.emplace_back(in.text());
   }
   plan.lifetimeMs = in.get<int64_t>();
   plan.stays = in.get<bool>();

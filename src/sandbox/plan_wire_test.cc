@@ -15,6 +15,7 @@ isolation::Plan example() {
           .limits = {.memoryBytes = 1, .pids = 2, .milliCpus = 3, .diskBytes = 4},
           .binds = {{.source = "/v", .at = "/data", .readOnly = true},
                     {.source = "/h", .at = "/etc/hosts", .isFile = true}},
+          .devices = {"/dev/nvidia0", "/dev/nvidiactl"},
           .lifetimeMs = 86'400'000,
           .stays = true};
 }

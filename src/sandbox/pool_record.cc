@@ -35,6 +35,20 @@ class FieldReader {
     broken(name);
     return false;
   }
+  std::vector<std::string> texts(const char* name) {
+    std::vector<std::string> out;
+    const json::Value* value = find(name);
+    const json::Array* entries = value == nullptr ? nullptr : value->if_array();
+    if (entries == nullptr) broken(name);
+    for (const json::Value& entry : entries == nullptr ? json::Array() : *entries) {
+      if (entry.is_string()) {
+        out.emplace_back(entry.get_string());
+      } else {
+        broken(name);
+      }
+    }
+    return out;
+  }
   template <typename Enum>
   Enum oneOf(const char* name, std::string_view (*nameOf)(Enum), std::initializer_list<Enum> all) {
     const std::string chosen = text(name);
@@ -66,9 +80,9 @@ class FieldReader {
   std::string broken_;
 };
 
-json::Array envArray(const std::vector<std::string>& env) {
+json::Array textArray(const std::vector<std::string>& texts) {
   json::Array out;
-  for (const std::string& entry : env) out.emplace_back(entry);
+  for (const std::string& entry : texts) out.emplace_back(entry);
   return out;
 }
 
@@ -150,7 +164,7 @@ std::string recordText(const PoolRecord& record) {
   out["created_at_ms"] = record.createdAtMs;
   out["image"] = spec.image;
   out["image_version"] = record.imageVersion;
-  out["env"] = envArray(spec.env);
+  out["env"] = textArray(spec.env);
   out["idle_timeout_ms"] = spec.idleTimeoutMs;
   out["ttl_ms"] = spec.ttlMs;
   out["memory_bytes"] = static_cast<int64_t>(spec.limits.memoryBytes);
@@ -161,6 +175,7 @@ std::string recordText(const PoolRecord& record) {
   out["paths"] = pathRuleName(spec.paths);
   out["labels"] = labelObject(spec);
   out["binds"] = bindArray(spec.binds);
+  out["devices"] = textArray(spec.devices);
   out["lifetime_ms"] = spec.lifetimeMs;
   out["stays"] = spec.stays;
   out["key"] = record.key;
@@ -192,11 +207,7 @@ Result<PoolRecord> parseRecord(std::string_view text) {
   spec->network =
       in.oneOf("network", networkName, {Network::kHost, Network::kNone, Network::kGiven});
   spec->paths = in.oneOf("paths", pathRuleName, {PathRule::kHome, PathRule::kRoot});
-  if (const json::Value& env = in.any("env"); env.is_array()) {
-    for (const json::Value& entry : env.get_array()) {
-      if (entry.is_string()) spec->env.emplace_back(entry.get_string());
-    }
-  }
+  spec->env = in.texts("env");
   if (const json::Value& labels = in.any("labels"); labels.is_object()) {
     for (const auto& [name, value] : labels.get_object()) {
       if (value.is_string()) spec->labels.emplace_back(name, value.get_string());
@@ -207,6 +218,7 @@ Result<PoolRecord> parseRecord(std::string_view text) {
     spec->lifetimeMs = in.number("lifetime_ms");
     spec->stays = in.flag("stays");
   }
+  if (in.has("devices")) spec->devices = in.texts("devices");
   record.key = in.text("key");
   record.fingerprint = in.text("fingerprint");
   record.index = static_cast<uint32_t>(in.number("index"));

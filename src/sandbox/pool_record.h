@@ -37,8 +37,9 @@ struct PoolSpec {
   PathRule paths = PathRule::kHome;
   std::vector<std::pair<std::string, std::string>> labels;
   std::vector<isolation::Bind> binds;
-  int64_t lifetimeMs = 0;  // from its creation; the keeper sees to it; 0: for ever
-  bool stays = false;      // its keeper does, with or without work
+  std::vector<std::string> devices;  // see isolation::Plan
+  int64_t lifetimeMs = 0;            // from its creation; the keeper sees to it; 0: for ever
+  bool stays = false;                // its keeper does, with or without work
   bool operator==(const PoolSpec&) const = default;
 };
 

@@ -19,6 +19,7 @@ PoolRecord sample() {
   spec.labels = {{"team", "red"}, {"run", "7"}};
   spec.binds = {{.source = "/v/\"odd\"", .at = "/data", .readOnly = true},
                 {.source = "/h", .at = "/etc/hosts", .isFile = true}};
+  spec.devices = {"/dev/nvidia0"};
   spec.lifetimeMs = 86'400'000;
   spec.stays = true;
   PoolRecord record;
@@ -57,6 +58,7 @@ TEST(PoolRecord, ARecordOfAnOlderHostIsStillOne) {
   PoolRecord before = sample();
   PoolSpec spec = *before.spec;
   spec.binds.clear();
+  spec.devices.clear();
   spec.lifetimeMs = 0;
   spec.stays = false;
   before.spec = std::make_shared<PoolSpec>(spec);

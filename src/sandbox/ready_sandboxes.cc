@@ -11,8 +11,11 @@ std::optional<ReadySandboxes::Kind> ReadySandboxes::Kind::of(const PoolSpec& spe
   const bool special = spec.limits.diskBytes > 0 || spec.network == isolation::Network::kGiven ||
                        spec.lifetimeMs > 0 || spec.stays;
   if (special) return std::nullopt;
-  return Kind{
-      .image = spec.image, .network = spec.network, .limits = spec.limits, .binds = spec.binds};
+  return Kind{.image = spec.image,
+              .network = spec.network,
+              .limits = spec.limits,
+              .binds = spec.binds,
+              .devices = spec.devices};
 }
 
 void ReadySandboxes::setMost(size_t most) {

@@ -32,6 +32,7 @@ class ReadySandboxes {
     isolation::Network network = isolation::Network::kHost;
     isolation::Limits limits;
     std::vector<isolation::Bind> binds;
+    std::vector<std::string> devices;
 
     // nullopt: none like this is kept.
     static std::optional<Kind> of(const PoolSpec& spec);

@@ -76,6 +76,9 @@ TEST_F(ReadySandboxesTest, OneWithTheSameMountsStandsReady) {
   PoolSpec other = spec;
   other.binds[0].readOnly = true;
   EXPECT_FALSE(hasKeeper(createOne(other)));
+  other = spec;
+  other.devices = {"/dev/nvidia0"};
+  EXPECT_FALSE(hasKeeper(createOne(other)));
   EXPECT_TRUE(hasKeeper(createOne(spec)));
 }
 

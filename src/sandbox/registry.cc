@@ -23,6 +23,7 @@ constexpr Millis kReadersStep{10};
 constexpr Millis kOrphansStep{5};
 constexpr Millis kRecoverPatience{10'000};  // for living keepers to tell what they hold
 constexpr Millis kShutdownPatience{7'000};
+constexpr Millis kShutdownStep{10};
 constexpr Millis kReadyPatience{10'000};  // for a keeper that nobody waits for
 
 int64_t expiryOf(const PoolRecord& record) {
@@ -121,6 +122,7 @@ Result<> Registry::recoverTrash(const std::vector<PoolFolder::Trashed>& trash) {
     auto sandbox = std::make_shared<Sandbox>(
         io_, sandboxOptions({.base = folder_.fd(), .prefix = what.prefix}));
     sandbox->recover();
+    ++beingRemoved_;
     asio::co_spawn(io_, clear(std::move(sandbox), what), asio::detached);
   }
   return {};
@@ -175,6 +177,7 @@ Result<> Registry::spawnKeeper(const Pooled& pooled, Fd listener) const {
                              .root = pooled.image->overlays,
                              .limits = record.spec->limits,
                              .binds = record.spec->binds,
+                             .devices = record.spec->devices,
                              .lifetimeMs = lifetimeLeft(record),
                              .stays = record.spec->stays};
   return options_.spawnKeeper(plan, std::move(listener));
@@ -301,6 +304,7 @@ net::Task<PooledPtr> Registry::makeReady(ReadySandboxes::Kind kind) {
   request.spec.network = kind.network;
   request.spec.limits = kind.limits;
   request.spec.binds = std::move(kind.binds);
+  request.spec.devices = std::move(kind.devices);
   auto records = draft(request, 1);
   if (!records) co_return nullptr;
   PoolRecord& record = records->front();
@@ -404,6 +408,7 @@ void Registry::takeAway(const PooledPtr& pooled, Death death,
     log(Level::kError, "a sandbox could not be taken away",
         {{"sandbox", record.id}, {"error", moved.error().message}});
   }
+  ++beingRemoved_;
   asio::co_spawn(io_, bury(pooled, std::move(what)), asio::detached);
 }
 
@@ -412,16 +417,18 @@ net::Task<> Registry::bury(PooledPtr pooled, std::optional<PoolFolder::Trashed> 
   endOrphans(pooled->record.slot);
   pooled->ended = true;
   pooled->changed.notifyAll();
+  --ending_;
   const int64_t until = monotonicMs() + kReadersPatienceMs;
   while (pooled->activity.inUse() && monotonicMs() < until) co_await net::sleepFor(kReadersStep);
   if (what) co_await removeFiles(*std::move(what));
-  --ending_;
+  --beingRemoved_;
 }
 
 net::Task<> Registry::clear(std::shared_ptr<Sandbox> trashed, PoolFolder::Trashed what) {
   co_await trashed->destroy("deleted");
   if (what.slot) endOrphans(*what.slot);
   co_await removeFiles(std::move(what));
+  --beingRemoved_;
 }
 
 std::optional<uint32_t> Registry::uidToEnd(uint32_t slot) const {
@@ -507,7 +514,13 @@ net::Task<> Registry::shutdown() {
            });
   };
   const int64_t until = monotonicMs() + kShutdownPatience.count();
-  while (busy() && monotonicMs() < until) co_await net::sleepFor(Millis(10));
+  while (busy() && monotonicMs() < until) co_await net::sleepFor(kShutdownStep);
+}
+
+net::Task<bool> Registry::cleared(Millis limit) {
+  const int64_t until = monotonicMs() + limit.count();
+  while (beingRemoved_ > 0 && monotonicMs() < until) co_await net::sleepFor(kShutdownStep);
+  co_return beingRemoved_ == 0;
 }
 
 }  // namespace cay::sandbox

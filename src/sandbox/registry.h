@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "isolation/plan.h"
 #include "layers/image_store.h"
@@ -90,6 +91,8 @@ class Registry {
 
   // Ends all commands and keepers, and keeps the sandboxes for the next start.
   net::Task<> shutdown();
+  // Completes when nothing is left of those that were retired, or after `limit` (false).
+  net::Task<bool> cleared(Millis limit);
 
   [[nodiscard]] const PoolFolder& folder() const { return folder_; }
   [[nodiscard]] isolation::Mode mode() const { return options_.mode; }
@@ -146,7 +149,8 @@ class Registry {
   std::unordered_map<std::string, PooledPtr> members_;
   size_t beingMade_ = 0;
   std::set<std::string> idsBeingMade_;  // of those whose id was given
-  size_t ending_ = 0;                   // taken away, and not gone yet
+  size_t ending_ = 0;                   // taken away, and not dead yet
+  size_t beingRemoved_ = 0;             // taken away, and there are still files
   std::unordered_map<std::string, Batch> batches_;
   net::Event batchMade_;
   std::vector<std::weak_ptr<const layers::Image>> images_;

@@ -77,6 +77,7 @@ TEST_F(RegistryTest, TwoWithTheSameNameAtTheSameTimeAreOne) {
 TEST_F(RegistryTest, WhatAJobNeedsReachesItsKeeper) {
   PoolSpec spec;
   spec.binds = {{.source = "/v", .at = "/data", .readOnly = true}};
+  spec.devices = {"/dev/nvidia0"};
   spec.network = isolation::Network::kGiven;
   spec.lifetimeMs = 60'000;
   spec.stays = true;
@@ -91,6 +92,7 @@ TEST_F(RegistryTest, WhatAJobNeedsReachesItsKeeper) {
   EXPECT_TRUE(eventually([&] { return !isLive(exec); }));
   ASSERT_EQ(plans_.size(), 1U);
   EXPECT_EQ(plans_[0].binds, spec.binds);
+  EXPECT_EQ(plans_[0].devices, spec.devices);
   EXPECT_EQ(plans_[0].network, spec.network);
   EXPECT_TRUE(plans_[0].stays);
   EXPECT_GT(plans_[0].lifetimeMs, 0);
@@ -217,6 +219,19 @@ TEST_F(RegistryTest, ADeletedOneDiesAtOnceAndItsFilesSoon) {
   EXPECT_EQ(late.error().code, Code::kGone);
   restart();
   EXPECT_TRUE(findGone(pooled->record.id));
+}
+
+TEST_F(RegistryTest, WhoeverWaitsForFilesToBeRemovedIsToldWhetherTheyAre) {
+  const PooledPtr pooled = createOne();
+  std::optional<Activity::InUse> reader;
+  loop_->call([&] { reader.emplace(pooled->activity, monotonicMs); });
+  EXPECT_TRUE(loop_->await(registry_->cleared(Millis(0))));
+  retire(pooled);
+  EXPECT_FALSE(loop_->await(registry_->cleared(Millis(50)))) << "it is still being read";
+  EXPECT_EQ(entriesIn("trash"), 1U);
+  loop_->call([&] { reader.reset(); });
+  EXPECT_TRUE(loop_->await(registry_->cleared(Millis(10'000))));
+  EXPECT_EQ(entriesIn("trash"), 0U);
 }
 
 TEST_F(RegistryTest, HalfMadeAndHalfDeletedOnesAreSweptAtTheStart) {

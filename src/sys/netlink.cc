@@ -9,12 +9,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <thread>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "sys/netlink_message.h"
 
 namespace cay::sys {
 namespace {
+
+constexpr uint8_t kOperational = 6;  // IF_OPER_UP of <linux/if.h>, which <net/if.h> cannot stand
+constexpr Millis kCarryingPatience{5'000};
+constexpr Millis kCarryingStep{1};
 
 constexpr size_t kAnswerBytes = size_t{64} * 1024;
 
@@ -144,6 +150,20 @@ Result<> Netlink::setUp(const std::string& name) {
   body.ifi_change = IFF_UP;
   NetlinkMessage message(RTM_NEWLINK, NLM_F_ACK, body);
   return request(message, "link " + name + " up");
+}
+
+Result<> Netlink::awaitCarrying(const std::string& name) {
+  for (const int64_t until = monotonicMs() + kCarryingPatience.count(); monotonicMs() < until;) {
+    NetlinkMessage message(RTM_GETLINK, NLM_F_ACK, anyLink());
+    message.addName(IFLA_IFNAME, name);
+    std::optional<uint8_t> state;
+    CAY_TRY(query(message, "link " + name, [&](std::string_view answer) {
+      state = valueOf<uint8_t>(netlinkAttribute(answer, sizeof(ifinfomsg), IFLA_OPERSTATE));
+    }));
+    if (state == kOperational) return {};
+    std::this_thread::sleep_for(kCarryingStep);
+  }
+  return fail(Code::kUnreachable, "the link " + name + " does not come up");
 }
 
 Result<> Netlink::setMaster(const std::string& name, const std::string& bridge) {

@@ -1,7 +1,7 @@
 // Links, addresses and routes of a network namespace, by rtnetlink.
 //
 // A Netlink is bound to the namespace in which it was opened, wherever the process goes afterwards.
-// Every call waits for the kernel's answer, which comes at once.
+// Every call waits for the kernel's answer, which comes at once, unless it says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,9 @@ class Netlink {
   Result<> removeLink(const std::string& name);
 
   Result<> setUp(const std::string& name);
+  // Waits until packets sent over it get anywhere: the kernel sees to that in its own time after a
+  // link and what is behind it are up, and drops them until then. kUnreachable if that takes long.
+  Result<> awaitCarrying(const std::string& name);
   // Makes a link a port of a bridge.
   Result<> setMaster(const std::string& name, const std::string& bridge);
   Result<> addAddress(const std::string& name, Ipv4 address, uint8_t prefix);

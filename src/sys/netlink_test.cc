@@ -1,10 +1,12 @@
 // In a network namespace of the test's own thread. Needs root.
 #include "sys/netlink.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <memory>
@@ -87,6 +89,28 @@ TEST_F(NetlinkTest, AddressesAndRoutes) {
   EXPECT_EQ(here_->addAddress("nothing", kNear, 31).error().code, Code::kNotFound);
   const auto traffic = here_->traffic("v7");
   ASSERT_TRUE(traffic) << traffic.error().message;
+}
+
+// Without the wait it is the first packet that is lost, some of the times.
+TEST_F(NetlinkTest, WhatIsSentOverALinkThatCarriesArrives) {
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(here_->makeVeth("v7", "eth0", other_));
+    ASSERT_TRUE(here_->addAddress("v7", kNear, 31));
+    ASSERT_TRUE(here_->setUp("v7"));
+    ASSERT_TRUE(inside_->addAddress("eth0", kFar, 31));
+    ASSERT_TRUE(inside_->setUp("eth0"));
+    const auto carries = here_->awaitCarrying("v7");
+    ASSERT_TRUE(carries) << carries.error().message;
+    const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(9);
+    to.sin_addr.s_addr = htonl(kFar.number);
+    ASSERT_EQ(::sendto(socket.get(), "x", 1, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to),
+              1);
+    EXPECT_GT(here_->traffic("v7")->sentBytes, 0U) << "the question for the neighbour at least";
+    ASSERT_TRUE(here_->removeLink("v7"));
+  }
 }
 
 TEST_F(NetlinkTest, ABridgeHasPorts) {

@@ -16,6 +16,13 @@ def hub():
         running.destroy()
 
 
+@pytest.fixture(scope="module")
+def default_image(hub):
+    """What clients ask for that name no image."""
+    done = hub.cay("image", "alias", "python:3.12", "host")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture
 def start_hub():
     """start_hub(flags=…, …): a hub of this test's own, stopped and checked at its end.

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import shutil
 import socket
 import subprocess
@@ -10,6 +9,7 @@ import subprocess
 import pytest
 
 from hub_host import clean_environment, run_cay
+from terminal import on_terminal
 
 NAMES = ("HF_ENDPOINT", "HF_TOKEN", "SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
 
@@ -90,29 +90,13 @@ def test_a_folder_of_certificates_instead(hub):
     assert done.stdout == "unset\n"
 
 
-def on_terminal(*command) -> str:
-    """What a program prints whose standard output is a terminal."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=clean_environment())
-    os.close(theirs)
-    text = b""
-    while True:
-        try:
-            piece = os.read(ours, 4096)
-        except OSError:
-            break
-        if not piece:
-            break
-        text += piece
-    os.close(ours)
-    assert process.wait(30) == 0, text
-    return text.decode()
-
-
 def test_a_terminal_sees_help_instead_of_secrets(hub):
-    text = on_terminal(hub.place.cay, "env", "--state", hub.state)
+    env = [hub.place.cay, "env", "--state", hub.state]
+    status, text = on_terminal(env, env=clean_environment())
+    assert status == 0
     assert "hf_cay" not in text and 'eval "$(cay env)"' in text and "--show" in text
-    text = on_terminal(hub.place.cay, "env", "--state", hub.state, "--show")
+    status, text = on_terminal([*env, "--show"], env=clean_environment())
+    assert status == 0
     assert hub.token("user") in text
 
 

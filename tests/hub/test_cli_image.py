@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import pty
 import shutil
 import socket
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 
 from host import wait_until
 from hub_host import CAY, clean_environment, run_cay
+from terminal import on_terminal
 
 
 class Images:
@@ -258,20 +258,8 @@ def test_a_terminal_sees_a_bar(images, root, start_registry):
     registry = start_registry()
     images.must("import", "mine:1", root)
     registry.push(images, "demo:1", images.listed()["images"][0]["digest"])
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen([CAY, "image", "pull", f"{registry.address}/demo:1", "--state", images.state],
-                               stdout=subprocess.DEVNULL, stderr=theirs, env=clean_environment())
-    os.close(theirs)
-    text = b""
-    while True:
-        try:
-            piece = os.read(ours, 4096)
-        except OSError:
-            break
-        if not piece:
-            break
-        text += piece
-    os.close(ours)
-    assert process.wait(60) == 0
-    assert b"[########################] 1 of 1 layers" in text and b"\n" not in text
-    assert text.endswith(b"\r\x1b[K")
+    pull = [CAY, "image", "pull", f"{registry.address}/demo:1", "--state", images.state]
+    status, text = on_terminal(pull, stream="stderr", stdout=subprocess.DEVNULL, env=clean_environment())
+    assert status == 0
+    assert "[########################] 1 of 1 layers" in text and "\n" not in text
+    assert text.endswith("\r\x1b[K")

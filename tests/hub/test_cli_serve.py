@@ -9,7 +9,7 @@ import ssl
 import stat
 import subprocess
 
-from host import BINARY
+from host import BINARY, wait_until
 from hub_host import run_cay
 
 
@@ -62,10 +62,18 @@ def test_a_state_has_one_hub(hub):
 def test_a_taken_port_is_named(hub):
     port = hub.api.rsplit(":", 1)[1]
     place = hub.state.parent / "other"
+    before = hub.processes()
     done = run_cay("serve", "--state", place, "--port", port, "--tls-port", "0", binary=hub.place.cay)
     assert done.returncode == 1 and port in done.stderr, done.stderr
     done = run_cay("serve", "--state", place, "--port", "0", "--tls-port", hub.tls_port, binary=hub.place.cay)
     assert done.returncode == 1 and str(hub.tls_port) in done.stderr, done.stderr
+    wait_until(lambda: hub.processes() == before, 5, "the end of what the two had started")
+
+
+def test_a_hub_without_jobs_leaves_no_process(start_hub):
+    hub = start_hub(end_jobs=False)
+    hub.stop()
+    wait_until(lambda: not hub.processes(), 5, "the end of all its processes")
 
 
 def test_two_hubs_side_by_side(hub, start_hub):

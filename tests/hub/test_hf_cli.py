@@ -18,19 +18,6 @@ NEWEST = "2.4.0"
 HELLO = ["python3", "-c", "import os; print('hello', os.environ.get('GREETED', 'nobody'))"]
 
 
-@pytest.fixture(scope="module")
-def hub():
-    hub = Hub()
-    hub.start()
-    done = hub.cay("image", "alias", "python:3.12", "host")
-    assert done.returncode == 0, done.stderr
-    yield hub
-    try:
-        hub.stop()
-    finally:
-        hub.destroy()
-
-
 class Hf:
     def __init__(self, hub: Hub, version: str, home) -> None:
         self.version = version
@@ -65,12 +52,12 @@ class Hf:
 
 
 @pytest.fixture(params=["2.4.0", "2.0.0", "1.31.0"])
-def hf(hub, request, tmp_path):
+def hf(hub, default_image, request, tmp_path):
     return Hf(hub, request.param, tmp_path)
 
 
 @pytest.fixture
-def newest(hub, tmp_path):
+def newest(hub, default_image, tmp_path):
     return Hf(hub, NEWEST, tmp_path)
 
 

@@ -3,7 +3,9 @@
 import json
 import os
 import secrets
+import shlex
 import socket
+import stat
 import subprocess
 import time
 
@@ -11,7 +13,7 @@ import pytest
 
 from attached_host import Maker, listen_tcp, start_with
 from host import BINARY
-from pool_host import PoolHost
+from pool_host import WRAPPERS, Place, PoolHost
 
 TOKEN = "pool-token-of-a-hub"
 STEP = 65536
@@ -31,19 +33,20 @@ class HubPool(PoolHost):
 
     def __init__(self, known_walls: dict, place=None, **settings) -> None:
         super().__init__(place, token=TOKEN)
+        self.program = self.binary
         self.listener = listen_tcp()
         self.image = Maker.get().ask(image=True)
         self.image["env"] = ["PATH=/opt/tool/bin:/usr/bin:/bin", "HOME=/elsewhere", "FROM_IMAGE=yes"]
         self.document = {
             "token": TOKEN, "compat_host_token": False, "idle_timeout_ms": 0, "lifetime_ms": 0, "end_note": "",
             "attached": None, "state_folder": str(self.place.state),
-            "pool": {"capacity": 3, "ready": 2, "walls": "full", "image": self.image, "binds": [],
+            "pool": {"capacity": 3, "ready": 2, "walls": "full", "image": self.image, "binds": [], "devices": [],
                      "ids": {"base": FIRST, "step": STEP, "count": STEP, "slots": 8}, "known_walls": known_walls,
                      **settings},
         }
 
     def start(self) -> "HubPool":
-        self.process, ready = start_with(self.document, self.listener, binary=self.binary)
+        self.process, ready = start_with(self.document, self.listener, binary=self.program)
         with os.fdopen(ready, "rb") as stream:
             told = stream.read()
         assert told == b"ready\n", self.process.communicate(timeout=10)[1]
@@ -106,6 +109,30 @@ def test_mounts_are_in_every_sandbox(hub_pool, tmp_path):
         sandbox.delete()
         time.sleep(0.2)
     assert sorted(p.name for p in (tmp_path / "data").iterdir()) == ["file"]
+
+
+@pytest.mark.parametrize("walls", ["full", "unprivileged"])
+def test_devices_are_in_every_sandbox(known_walls, walls):
+    place = Place(walls)
+    os.mknod(place.top / "nvidia7", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+    (place.top / "nvidia7").chmod(0o666)
+    settings = {"ids": None, "image": None} if walls == "unprivileged" else {}
+    host = HubPool(known_walls, place, walls=walls, devices=[str(place.top / "nvidia7")], **settings)
+    wrapper = place.top / "as-user"
+    wrapper.write_text(f'#!/bin/sh\nexec {shlex.join(WRAPPERS[walls])} {host.binary} "$@"\n')
+    wrapper.chmod(0o755)
+    host.program = wrapper
+    try:
+        host.start()
+        for _ in range(3):  # also in those that stood ready
+            done = host.create().client().exec(
+                "ls /dev | grep nvidia; head -c2 /dev/nvidia7 | od -An -tx1; head -c1 /dev/zero | wc -c; "
+                "(mknod /root/x c 1 5 || rm /dev/nvidia7 || touch /dev/x) 2>/dev/null && echo possible")
+            assert done.stdout == "nvidia7\n 00 00\n1\n"
+            time.sleep(0.2)
+    finally:
+        host.destroy()
+        place.remove()
 
 
 def test_the_images_variables_are_those_of_sandboxes(hub_pool):

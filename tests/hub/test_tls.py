@@ -8,30 +8,17 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from host import BINARY, SANITIZED
+from pythons import strict_python
 
 SERVER = BINARY.parent / "hub_tls_server"
 CLIENT = Path(__file__).parent / "strict_client.py"
 NAME = "abc--8000.cay.localhost"
-
-
-def strict_python() -> str:
-    """The newest Python that can be found, if that is strict by itself; else this one, which is told to be."""
-    found = []
-    folders = [Path(p) for p in os.environ["PATH"].split(":")] + list(Path.home().glob(".pyenv/versions/*/bin"))
-    for folder in folders:
-        for candidate in folder.glob("python3.*"):
-            match = re.fullmatch(r"python3\.(\d+)", candidate.name)
-            # A version manager's shim may stand for a Python that is not there.
-            if match and int(match[1]) >= 13 and "shims" not in candidate.parts:
-                found.append((int(match[1]), str(candidate)))
-    return max(found)[1] if found else sys.executable
 
 
 class Edge:
