@@ -1,5 +1,5 @@
 // A host of many sandboxes: a cay-host in the job's network and control groups, outside of walls
-// itself. It makes keepers by itself; all that it starts is in the groups.
+// itself. It makes keepers by itself; all that it starts is in the groups, where there are any.
 #include <fcntl.h>
 
 #include "base/clock.h"
