@@ -6,13 +6,10 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <set>
 #include <system_error>
 #include <thread>
 
 #include "base/text.h"
-#include "isolation/cgroup_files.h"
-#include "sys/file.h"
 #include "sys/io.h"
 #include "sys/process.h"
 
@@ -38,31 +35,12 @@ std::vector<std::string> groupsBelow(const std::string& folder) {
 
 }  // namespace
 
-std::vector<std::string> JobGroup::folders() const {
-  std::set<std::string> own;
-  if (const auto v2 = isolation::ownGroupV2()) own.insert(*v2);
-  for (const char* controller : {"pids", "memory", "cpu"}) {
-    if (const auto v1 = isolation::ownGroupV1(controller)) own.insert(*v1);
-  }
-  std::vector<std::string> out;
-  for (const std::string& group : own) {
-    std::string folder = group + "/" + name_ + "/s" + std::to_string(slot_);
-    if (sys::statAt(AT_FDCWD, folder.c_str())) out.push_back(std::move(folder));
-  }
-  return out;
-}
-
 Result<std::vector<Fd>> JobGroup::entrances(const isolation::Limits& limits) const {
   if (!holds()) {
     return fail(Code::kExhausted, "its processes cannot be held together: " + groups_.why());
   }
   CAY_TRY(groups_.open(slot_, limits));
-  std::vector<Fd> out;
-  for (const std::string& folder : folders()) {
-    CAY_ASSIGN(out.emplace_back(),
-               sys::openAt(AT_FDCWD, (folder + "/cgroup.procs").c_str(), O_WRONLY));
-  }
-  return out;
+  return groups_.entrancesAside(slot_);
 }
 
 bool JobGroup::killAllIn(const std::string& folder) const {
@@ -83,7 +61,7 @@ bool JobGroup::killAllIn(const std::string& folder) const {
 }
 
 Result<> JobGroup::end(Millis patience) const {
-  const auto all = folders();
+  const auto all = groups_.foldersOf(slot_);
   const int64_t until = monotonicMs() + patience.count();
   const auto killAll = [&] {
     bool any = false;

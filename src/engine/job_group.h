@@ -30,7 +30,6 @@ class JobGroup {
   [[nodiscard]] Result<> end(Millis patience) const;
 
  private:
-  [[nodiscard]] std::vector<std::string> folders() const;
   // False if there was nobody.
   [[nodiscard]] bool killAllIn(const std::string& folder) const;
 

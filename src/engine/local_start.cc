@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include "base/log.h"
+#include "isolation/group_base.h"
 #include "sys/file.h"
 #include "sys/io.h"
 
@@ -48,6 +49,7 @@ Result<sandbox::PoolFolder> openSandboxes(JobHouse& house) {
   } else {
     CAY_TRY(folder.fitFor(options.mode));
   }
+  isolation::standAside();
   CAY_ASSIGN(house.nursery, sandbox::Nursery::start({.mode = options.mode,
                                                      .sandboxes = folder.sandboxesPath(),
                                                      .groupName = folder.name(),

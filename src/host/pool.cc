@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "host/pooled_access.h"
+#include "isolation/group_base.h"
 
 namespace cay::host {
 namespace {
@@ -63,6 +64,7 @@ Pool::Pool(boost::asio::io_context& io, net::WorkerPool& workers, const Config& 
 
 net::Task<Result<>> Pool::start() {
   CAY_CO_ASSIGN(sandbox::PoolFolder folder, sandbox::PoolFolder::open(config_.state));
+  isolation::standAside();
   CAY_CO_TRY(startNursery(folder));
   const Mode mode = nursery_->mode();
   CAY_CO_TRY(folder.fitFor(mode, settings_.ids));

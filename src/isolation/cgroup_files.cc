@@ -67,6 +67,12 @@ std::optional<std::string> ownGroupV2() {
   return groupFolder("cgroup2", "");
 }
 
+std::optional<std::string> rootGroupV2() {
+  auto mount = findMount("cgroup2", "");
+  if (!mount) return std::nullopt;
+  return std::move(mount->point);
+}
+
 std::optional<std::string> ownGroupV1(std::string_view controller) {
   return groupFolder("cgroup", controller);
 }

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "isolation/cgroup_files.h"
+#include "isolation/group_base.h"
 #include "sys/io.h"
 
 namespace cay::isolation {
@@ -72,33 +73,24 @@ void removeGroupsIn(const std::string& path) {
 
 }  // namespace
 
-std::optional<LimitGroups::Controller> LimitGroups::findController(const char* controller,
-                                                                   const std::string& name,
-                                                                   std::string& why) {
+std::optional<LimitGroups::Controller> LimitGroups::findController(
+    const char* controller, const std::optional<std::string>& base, const std::string& name,
+    std::string& why) {
   const auto miss = [&](const std::string& reason) {
     why += (why.empty() ? "" : "; ") + std::string(controller) + ": " + reason;
     return std::nullopt;
   };
-  const auto v2 = ownGroupV2();
+  const auto v1 = ownGroupV1(controller);
   Controller out;
-  std::string base;
-  if (v2 &&
-      sys::readFile((*v2 + "/cgroup.controllers").c_str()).value_or("").contains(controller)) {
-    out.v2 = true;
-    base = *v2;
-    // Only groups whose parent passes the controller on have its files.
-    const Fd own(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (auto on =
-            sys::writeFileAt(own.get(), "cgroup.subtree_control", std::string("+") + controller);
-        !on) {
-      return miss(on.error().message);
+  out.v2 = !v1;
+  if (out.v2) {
+    if (!base) return miss("no control groups are mounted");
+    const auto passed = passedOn(*base);
+    if (std::ranges::find(passed, controller) == passed.end()) {
+      return miss("the group " + *base + " does not pass it on");
     }
-  } else if (const auto v1 = ownGroupV1(controller)) {
-    base = *v1;
-  } else {
-    return miss("no such controller is mounted");
   }
-  out.path = base + "/" + name;
+  out.path = (v1 ? *v1 : *base) + "/" + name;
   if (::mkdir(out.path.c_str(), 0755) != 0 && errno != EEXIST) {
     return miss(sysError("mkdir " + out.path, errno).message);
   }
@@ -116,17 +108,18 @@ std::optional<LimitGroups::Controller> LimitGroups::findController(const char* c
 
 LimitGroups LimitGroups::find(const std::string& name) {
   LimitGroups groups;
-  groups.memory_ = findController("memory", name, groups.why_);
-  groups.pids_ = findController("pids", name, groups.why_);
-  groups.cpu_ = findController("cpu", name, groups.why_);
-  groups.execs_ = findExecGroups(name);
+  const auto base = groupBaseV2();
+  groups.memory_ = findController("memory", base, name, groups.why_);
+  groups.pids_ = findController("pids", base, name, groups.why_);
+  groups.cpu_ = findController("cpu", base, name, groups.why_);
+  groups.execs_ = findExecGroups(base, name);
   return groups;
 }
 
-std::optional<LimitGroups::Controller> LimitGroups::findExecGroups(const std::string& name) {
-  const auto own = ownGroupV2();
-  if (!own) return std::nullopt;
-  Controller out{.path = *own + "/" + name, .folder = {}, .v2 = true};
+std::optional<LimitGroups::Controller> LimitGroups::findExecGroups(
+    const std::optional<std::string>& base, const std::string& name) {
+  if (!base) return std::nullopt;
+  Controller out{.path = *base + "/" + name, .folder = {}, .v2 = true};
   if (::mkdir(out.path.c_str(), 0755) != 0 && errno != EEXIST) return std::nullopt;
   out.folder = Fd(::open(out.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!out.folder.valid()) return std::nullopt;
@@ -181,6 +174,32 @@ Result<LimitGroup> LimitGroups::open(uint32_t slot, const Limits& limits) const 
     CAY_TRY(set(cpu_, "cpu.max", orNone(quota, "max") + " " + std::to_string(kCpuPeriodUs)));
   } else if (cpu_ && quota > 0) {
     CAY_TRY(set(cpu_, "cpu.cfs_quota_us", std::to_string(quota)));
+  }
+  return out;
+}
+
+std::vector<std::string> LimitGroups::foldersOf(uint32_t slot) const {
+  std::vector<std::string> out;
+  for (const Controller* controller : folders()) {
+    std::string folder = controller->path + "/" + groupName(slot);
+    if (::access(folder.c_str(), F_OK) == 0) out.push_back(std::move(folder));
+  }
+  return out;
+}
+
+Result<std::vector<Fd>> LimitGroups::entrancesAside(uint32_t slot) const {
+  std::vector<Fd> out;
+  for (const Controller* controller : folders()) {
+    std::string group = groupName(slot);
+    if (::faccessat(controller->folder.get(), group.c_str(), F_OK, 0) != 0) continue;
+    if (controller->v2) {
+      group += std::string("/") + kAside;
+      if (::mkdirat(controller->folder.get(), group.c_str(), 0755) != 0 && errno != EEXIST) {
+        return failSys("mkdir of a control group", errno);
+      }
+    }
+    CAY_ASSIGN(out.emplace_back(),
+               openFile(controller->folder.get(), group + "/cgroup.procs", O_WRONLY));
   }
   return out;
 }

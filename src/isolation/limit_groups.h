@@ -31,7 +31,8 @@ struct LimitGroup {
 
 class LimitGroups {
  public:
-  // Looks for controllers below our own groups, in a folder called `name`, by making one.
+  // Looks for controllers below our own groups (group_base.h), in a folder called `name`, by
+  // making one.
   static LimitGroups find(const std::string& name);
 
   [[nodiscard]] bool hasMemory() const { return memory_.has_value(); }
@@ -43,6 +44,11 @@ class LimitGroups {
   // controller can hold is left out: the walls say so.
   [[nodiscard]] Result<LimitGroup> open(uint32_t slot, const Limits& limits) const;
   [[nodiscard]] GroupUsage usage(uint32_t slot) const;
+  // The folders of a slot's groups, those that there are.
+  [[nodiscard]] std::vector<std::string> foldersOf(uint32_t slot) const;
+  // Whoever writes "0" into each of these is in the groups of the slot, which open() has made, and
+  // can make groups with limits below them.
+  [[nodiscard]] Result<std::vector<Fd>> entrancesAside(uint32_t slot) const;
   // When the last process of a slot is gone: what it left in groups and in memory is given back.
   void release(uint32_t slot) const;
   // Removes all groups, at the end.
@@ -54,9 +60,11 @@ class LimitGroups {
     Fd folder;
     bool v2 = false;
   };
-  static std::optional<Controller> findController(const char* controller, const std::string& name,
-                                                  std::string& why);
-  static std::optional<Controller> findExecGroups(const std::string& name);
+  static std::optional<Controller> findController(const char* controller,
+                                                  const std::optional<std::string>& base,
+                                                  const std::string& name, std::string& why);
+  static std::optional<Controller> findExecGroups(const std::optional<std::string>& base,
+                                                  const std::string& name);
   [[nodiscard]] std::vector<const Controller*> folders() const;
   [[nodiscard]] uint64_t memoryOf(const std::string& group) const;
 
