@@ -13,7 +13,8 @@ namespace cay::engine {
 
 // NAME=value of a job's commands. From the weakest on: what the image says, where the home and the
 // programs are, the job's own variables, its secrets, and what we have to say. Of a sandbox without
-// what is meant for its server (SBX_*). With GPUs, the driver's programs come first and its libraries last.
+// what is meant for its server (SBX_*). With GPUs, the driver's programs come first and its
+// libraries last.
 std::vector<std::string> jobEnvironment(const JobSpec& spec, const layers::ImageConfig& image);
 
 struct Outcome {
