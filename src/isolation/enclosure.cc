@@ -128,7 +128,7 @@ Result<Inside> enclose(const Tools& tools, const Enclosing& what) {
     CAY_ASSIGN(inside.userNamespace_, enterOwnRoot({plan, what.placed, what.disk}));
     CAY_ASSIGN(inside.files_, openFolder(AT_FDCWD, "/"));
     if (::sethostname(plan.id.data(), plan.id.size()) != 0) return failSys("sethostname", errno);
-    CAY_TRY(sys::unshare(CLONE_NEWCGROUP));
+    if (!inside.group_.apart) CAY_TRY(sys::unshare(CLONE_NEWCGROUP));
     if (plan.network == Network::kGiven) CAY_TRY(enterNetwork(what.network));
     if (isOwn(plan.network)) CAY_TRY(openLoopback());
     inside.diskLimited_ = what.disk.valid();
@@ -157,6 +157,8 @@ const char* Inside::enter() const noexcept {
   for (const Fd& entrance : group_.entrances) {
     if (::write(entrance.get(), "0", 1) != 1) return "limit group";
   }
+  const bool ownGroups = mode_ != Mode::kRestricted && group_.apart;
+  if (ownGroups && ::syscall(SYS_unshare, CLONE_NEWCGROUP) != 0) return "cgroup namespace";
   for (const Rlimit& limit : rlimits_) {
     if (::syscall(SYS_prlimit64, 0, limit.resource, &limit.value, nullptr) != 0) return "rlimit";
   }

@@ -113,6 +113,7 @@ LimitGroups LimitGroups::find(const std::string& name) {
   groups.pids_ = findController("pids", base, name, groups.why_);
   groups.cpu_ = findController("cpu", base, name, groups.why_);
   groups.execs_ = findExecGroups(base, name);
+  groups.apart_ = groups.execs_ && base != ownGroupV2();
   return groups;
 }
 
@@ -152,6 +153,7 @@ Result<LimitGroup> LimitGroups::open(uint32_t slot, const Limits& limits) const 
   }
   if (execs_) {
     CAY_ASSIGN(out.execs, openFile(execs_->folder.get(), group, O_RDONLY | O_DIRECTORY));
+    out.apart = apart_;
   }
   const auto set = [&](const std::optional<Controller>& controller, const char* file,
                        const std::string& text) -> Result<> {

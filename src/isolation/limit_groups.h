@@ -27,6 +27,9 @@ struct LimitGroup {
   Fd oomKills;                // has a line "oom_kill N"
   Fd pidsEvents;              // has a line "max N"
   Fd execs;                   // cgroup v2 group for the groups of its execs, where there is v2
+  // That group is not below the one that the keeper is in. Whoever is in a cgroup namespace whose
+  // root is the keeper's group could then start nobody there.
+  bool apart = false;
 };
 
 class LimitGroups {
@@ -72,6 +75,7 @@ class LimitGroups {
   std::optional<Controller> pids_;
   std::optional<Controller> cpu_;
   std::optional<Controller> execs_;
+  bool apart_ = false;
   std::string why_;
 };
 

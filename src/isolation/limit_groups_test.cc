@@ -14,6 +14,7 @@
 #include "base/ids.h"
 #include "isolation/cgroup_files.h"
 #include "isolation/child_fixture.h"
+#include "isolation/group_base.h"
 #include "sys/io.h"
 
 namespace cay::isolation {
@@ -62,7 +63,7 @@ class LimitGroupsTest : public ::testing::Test {
   // Our folders, one in each tree.
   std::vector<fs::path> folders() {
     std::vector<fs::path> out;
-    if (const auto v2 = ownGroupV2()) out.emplace_back(*v2 + "/" + name_);
+    if (const auto v2 = groupBaseV2()) out.emplace_back(*v2 + "/" + name_);
     for (const char* controller : {"memory", "pids", "cpu"}) {
       if (const auto v1 = ownGroupV1(controller)) out.emplace_back(*v1 + "/" + name_);
     }
