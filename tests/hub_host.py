@@ -10,12 +10,14 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 from host import BINARY, ROOT
 from hub_leftovers import leftovers, running, uplinks_of
 
 CAY = Path(os.environ.get("CAY_BIN", BINARY.parent / "cay"))
+NO_IDS = "all blocks of user ids are taken"
 # What would lead a client or `cay` elsewhere.
 FOREIGN = ("HF_", "CAY_", "XDG_STATE_HOME")
 PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -76,19 +78,31 @@ class Hub:
     # ---- life
 
     def start(self) -> "Hub":
+        """A machine has user ids for so many hubs, and other tests may have them all for a while."""
+        deadline = time.monotonic() + self.start_timeout
+        while not self._try_to_start():
+            if NO_IDS not in self.log or time.monotonic() > deadline:
+                raise AssertionError("cay serve did not say that it is ready; its log:\n" + self.log)
+            self.lines.clear()
+            time.sleep(1)
+        return self
+
+    def _try_to_start(self) -> bool:
         self._told.clear()
         self.ready = {}
         command = [*self.wrapper, str(self.place.cay), "serve", "--state", str(self.state), "--port", str(self.ports[0]),
                    "--tls-port", str(self.ports[1]), *self.flags]
         self.process = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
-        threading.Thread(target=self._read_log, args=(self.process.stderr,), daemon=True).start()
+        reader = threading.Thread(target=self._read_log, args=(self.process.stderr,), daemon=True)
+        reader.start()
         threading.Thread(target=self._read_ready, args=(self.process.stdout,), daemon=True).start()
         if not self._told.wait(self.start_timeout) or not self.ready:
             self.process.kill()
             self.process.wait(10)
-            raise AssertionError("cay serve did not say that it is ready; its log:\n" + self.log)
-        return self
+            reader.join(5)
+            return False
+        return True
 
     def _read_log(self, stream) -> None:
         for line in stream:

@@ -6,11 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <cerrno>
 #include <csignal>
 
-#include "net/await.h"
+#include "net/readable.h"
 
 namespace cay::engine {
 namespace {
@@ -110,12 +109,10 @@ Result<sys::Born> startChild(const ChildSpec& spec) {
 }
 
 net::Task<int> childEnded(Fd pidfd) {
-  using Descriptor = boost::asio::posix::basic_stream_descriptor<net::Executor>;
-  const int number = pidfd.get();
-  Descriptor descriptor(co_await boost::asio::this_coro::executor, pidfd.release());
-  (void)co_await descriptor.async_wait(Descriptor::wait_read, net::kAwait);
+  const Fd ended = co_await net::readable(std::move(pidfd));
   siginfo_t info{};
-  if (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(number), &info, WEXITED) != 0) {
+  if (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(ended.get()), &info, WEXITED) !=
+      0) {
     co_return 0;
   }
   co_return info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status & 0x7f;

@@ -9,14 +9,13 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <cerrno>
 #include <cstdio>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/child_process.h"
-#include "net/await.h"
+#include "net/readable.h"
 #include "sys/file.h"
 #include "sys/io.h"
 #include "sys/namespaces.h"
@@ -130,11 +129,9 @@ Result<> FrontEnd::launch() {
 }
 
 net::Task<> FrontEnd::awaitReady(std::shared_ptr<FrontEnd> self, Fd pipe, uint64_t launch) {
-  using Descriptor = boost::asio::posix::basic_stream_descriptor<net::Executor>;
-  Descriptor descriptor(co_await boost::asio::this_coro::executor, pipe.release());
-  (void)co_await descriptor.async_wait(Descriptor::wait_read, net::kAwait);
+  const Fd told = co_await net::readable(std::move(pipe));
   char byte = 0;
-  if (self->launches_ != launch || ::read(descriptor.native_handle(), &byte, 1) != 1) co_return;
+  if (self->launches_ != launch || ::read(told.get(), &byte, 1) != 1) co_return;
   self->serving_ = true;
   self->failures_ = 0;
   self->changed_.notifyAll();

@@ -1,11 +1,10 @@
 #include "sandbox/keeper_mark.h"
 
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <csignal>
 
 #include "base/text.h"
-#include "net/await.h"
 #include "net/event.h"
+#include "net/readable.h"
 #include "sys/io.h"
 #include "sys/process.h"
 #include "sys/replace_file.h"
@@ -67,7 +66,6 @@ Result<Fd> KeeperMark::open() const {
 }
 
 net::Task<> KeeperMark::awaitEnd(int signalFirst) const {
-  using Descriptor = boost::asio::posix::basic_stream_descriptor<net::Executor>;
   Result<Fd> pidfd = open();
   // Without descriptors to look at it, it must not pass for dead.
   while (!pidfd && pidfd.error().code != Code::kNotFound) {
@@ -76,8 +74,7 @@ net::Task<> KeeperMark::awaitEnd(int signalFirst) const {
   }
   if (!pidfd) co_return;
   if (signalFirst != 0) (void)sys::pidfdSignal(*pidfd, signalFirst);
-  Descriptor descriptor(co_await boost::asio::this_coro::executor, pidfd->release());
-  (void)co_await descriptor.async_wait(Descriptor::wait_read, net::kAwait);
+  (void)co_await net::readable(*std::move(pidfd));
 }
 
 net::Task<> KeeperMark::ended() const {

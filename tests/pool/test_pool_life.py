@@ -73,12 +73,12 @@ def test_eviction_works_although_the_host_never_stops(start_pool):
 
 
 def test_the_empty_host_ends_after_its_timeout(start_pool):
-    pool = start_pool(flags=["--idle-timeout", "3s"])
+    pool = start_pool(flags=["--idle-timeout", "8s"])
     sandbox = pool.create()
-    time.sleep(5)
+    time.sleep(10)
     assert pool.process.poll() is None, "it is not empty"
     sandbox.delete()
-    assert pool.wait(15) == 0
+    assert pool.wait(30) == 0
 
 
 def test_the_empty_host_ends_after_the_last_eviction(start_pool):

@@ -10,7 +10,6 @@ _PROC = "no pid namespace: the list of processes and their arguments (not their 
 _DISK = "disk_mb is refused: no disk can be mounted; only the reserve that the host keeps free is left"
 _GROUPS = "no control group is delegated: each process is limited, not their sum"
 _TOLD = "no control group is delegated: the kernel refuses the process and counts it nowhere"
-_IDS = "ids of jobs have 96 random bits: who knows one of another's is told 403 at its ports, and 404 for one that never was"
 
 
 def _without_disks() -> dict[str, str]:
@@ -33,7 +32,6 @@ NOT_PROMISED: dict[str, dict[str, str]] = {
     "inode fill": _without_disks(),
     "tar bomb (big-member)": _without_disks(),
     "zip bomb of ones own": _without_disks(),
-    "existence of jobs of others": {"dedicated": _IDS, "plain": _IDS},
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from arena import Breach
 from host import wait_until
+from hub_leftovers import uplinks_of
 
 GROUP = "hub: networks"
 KINDS = ("dedicated", "plain")
@@ -70,7 +71,7 @@ def addresses_of_the_machine(arena) -> list[str]:
             found.append(info["local"] + scope)
             if info["family"] == "inet":
                 found.append(f"::ffff:{info['local']}")
-    for number in arena.hub.uplinks():
+    for number in uplinks_of(arena.hub.programs):
         first = 0x64400000 + 4 * number
         found += [socket.inet_ntoa((first + side).to_bytes(4, "big")) for side in (0, 1, 2, 3)]
     return [a for a in dict.fromkeys(found) if a != "localhost"]
