@@ -7,8 +7,8 @@
 namespace cay::net {
 
 // Gives a descriptor back once there is something to read from it; of a process (pidfd), once that
-// has ended. A mere wake-up proves nothing: a child that is on its way to another program still has
-// copies of what we close, and the kernel then wakes whoever stands in that place by now.
+// has ended. A mere wake-up of Asio's proves nothing: it may have been meant for a descriptor that
+// was closed in the same turn of the loop, and whose place this one has taken.
 Task<Fd> readable(Fd descriptor);
 
 }  // namespace cay::net

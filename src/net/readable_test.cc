@@ -7,7 +7,9 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <optional>
 
+#include "net/await.h"
 #include "sys/io.h"
 
 namespace cay::net {
@@ -27,15 +29,16 @@ class ReadableTest : public ::testing::Test {
     for (int i = 0; i < 5; ++i) io_.poll();
   }
 
-  asio::io_context io_;
-  bool seen_ = false;
-
- private:
   Task<> follow(Fd descriptor) {
     const Fd back = co_await readable(std::move(descriptor));
+    ++looked_;
     char byte = 0;
     seen_ = ::read(back.get(), &byte, 1) == 1;
   }
+
+  asio::io_context io_;
+  int looked_ = 0;
+  bool seen_ = false;
 };
 
 TEST_F(ReadableTest, GivesBackWhatHasSomethingToRead) {
@@ -54,19 +57,27 @@ TEST_F(ReadableTest, WhatIsThereAlreadyNeedsNoWaiting) {
   EXPECT_TRUE(seen_);
 }
 
-// The copy is what a child would have that has not got rid of our descriptors yet.
+// Two descriptors have news. The first closes the second and waits for a third, which stands in the
+// place of the second when its turn comes.
 TEST_F(ReadableTest, AnothersWakeUpIsNotTakenForItsOwn) {
-  sys::Pipe closed = *sys::makePipe();
-  const Fd copy(::dup(closed.read.get()));
-  {
-    const Descriptor descriptor(io_.get_executor(), closed.read.release());
-  }
-  sys::Pipe pipe = *sys::makePipe();
-  watch(std::move(pipe.read));
-  ASSERT_EQ(::write(closed.write.get(), "x", 1), 1);
+  sys::Pipe first = *sys::makePipe();
+  sys::Pipe second = *sys::makePipe();
+  sys::Pipe third = *sys::makePipe();
+  Descriptor closing(io_.get_executor(), first.read.release());
+  auto closed = std::make_optional<Descriptor>(io_.get_executor(), second.read.release());
+  const auto swap = [&]() -> Task<> {
+    (void)co_await closing.async_wait(Descriptor::wait_read, kAwait);
+    closed.reset();
+    co_await follow(std::move(third.read));
+  };
+  asio::co_spawn(io_, swap(), asio::detached);
   turn();
-  EXPECT_FALSE(seen_);
-  ASSERT_EQ(::write(pipe.write.get(), "x", 1), 1);
+  ASSERT_EQ(::write(first.write.get(), "x", 1), 1);
+  ASSERT_EQ(::write(second.write.get(), "x", 1), 1);
+  turn();
+  EXPECT_FALSE(closed);
+  EXPECT_EQ(looked_, 0) << "nothing was there to be read";
+  ASSERT_EQ(::write(third.write.get(), "x", 1), 1);
   turn();
   EXPECT_TRUE(seen_);
 }
