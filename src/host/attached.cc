@@ -37,6 +37,7 @@ class Attached final : public OneSandbox {
         changed_(std::move(changed)) {}
 
   net::Task<Result<>> start() override {
+    const sandbox::Activity::InUse starting(activity_, monotonicMs);  // nobody can use it yet
     CAY_CO_TRY(openFolder());
     CAY_CO_TRY(co_await untilGiven());
     sandbox::Sandbox::Options options;

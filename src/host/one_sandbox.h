@@ -33,12 +33,12 @@ class OneSandbox : public Served, private SandboxAccess {
   const ExecDefaults defaults_;
   std::unique_ptr<sandbox::Sandbox> sandbox_;
   FileService files_;
+  sandbox::Activity activity_;
 
  private:
   ExecService exec() override { return {.sandbox = *sandbox_, .defaults = defaults_}; }
   net::Task<Result<FileService>> files() override { co_return files_; }
 
-  sandbox::Activity activity_;
   DedicatedRouter router_;
 };
 

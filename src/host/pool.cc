@@ -63,6 +63,7 @@ Pool::Pool(boost::asio::io_context& io, net::WorkerPool& workers, const Config& 
       activity_(monotonicMs()) {}
 
 net::Task<Result<>> Pool::start() {
+  const sandbox::Activity::InUse starting(activity_, monotonicMs);  // nobody can use it yet
   CAY_CO_ASSIGN(sandbox::PoolFolder folder, sandbox::PoolFolder::open(config_.state));
   isolation::standAside();
   CAY_CO_TRY(startNursery(folder));

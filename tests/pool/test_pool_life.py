@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -82,9 +83,16 @@ def test_the_empty_host_ends_after_its_timeout(start_pool):
 
 
 def test_the_empty_host_ends_after_the_last_eviction(start_pool):
-    pool = start_pool(env={"SBX_IDLE_TIMEOUT": "3"})
+    pool = start_pool(env={"SBX_IDLE_TIMEOUT": "8"})
     pool.create(idle_timeout_secs=1)
+    assert pool.wait(30) == 0
+
+
+def test_the_time_before_it_listens_is_not_idle(start_pool):
+    pool = start_pool(flags=["--idle-timeout", "1s"])
     assert pool.wait(20) == 0
+    begin, end = (datetime.fromisoformat(pool.log_entries(m)[0]["time"]) for m in ("listening", "stopping"))
+    assert (end - begin).total_seconds() >= 0.95
 
 
 # ---- time to live
