@@ -11,6 +11,8 @@ from host import wait_until
 from inner_server import listen_inside
 from raw_http import RawConnection, raw_head
 
+pytestmark = pytest.mark.slow
+
 MODES = ("dedicated", "pool")
 
 IDLE = 1.0

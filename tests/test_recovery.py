@@ -9,6 +9,8 @@ import pytest
 from client import Output
 from host import Host, wait_until
 
+pytestmark = pytest.mark.slow
+
 MODES = ("dedicated", "attached", "pool")
 
 COUNTER = "i=0; while [ $i -lt {n} ]; do echo $i; echo e$i >&2; i=$((i+1)); sleep 0.05; done; exit 7"

@@ -14,7 +14,7 @@ from host import BINARY, ROOT
 
 built_here = pytest.mark.skipif(BINARY != ROOT / "build" / "bin" / "cay-host", reason="./run starts its own build")
 # One after the other: each of them asks the build whether it is up to date.
-pytestmark = pytest.mark.xdist_group("run")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("run")]
 
 
 def run_once(state, *flags):

@@ -16,6 +16,8 @@ import pytest
 from attached_host import AttachedHost, Given, listen_tcp, start_with
 from host import BINARY, is_running, wait_until
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "TOKEN-that-nobody-inside-may-see"
 
 

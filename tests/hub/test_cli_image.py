@@ -14,6 +14,8 @@ from host import wait_until
 from hub_host import CAY, clean_environment, run_cay
 from terminal import on_terminal
 
+pytestmark = pytest.mark.slow
+
 
 class Images:
     def __init__(self, state) -> None:

@@ -9,8 +9,12 @@ import ssl
 import stat
 import subprocess
 
+import pytest
+
 from host import BINARY, wait_until
 from hub_host import run_cay
+
+pytestmark = pytest.mark.slow
 
 
 def mode(path) -> int:

@@ -10,6 +10,8 @@ import pytest
 
 from hub_host import clean_environment
 
+pytestmark = pytest.mark.slow
+
 SECRET = re.compile(r"hf_cay[0-9a-f]{48}\n")
 
 

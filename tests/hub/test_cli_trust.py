@@ -8,7 +8,7 @@ import pytest
 
 from hub_host import clean_environment, run_cay
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can install")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="only root can install")]
 
 STORE = "/usr/local/share/ca-certificates"
 

@@ -7,7 +7,7 @@ import gpu_jobs
 import pytest
 from hub_jobs import Jobs
 
-pytestmark = [pytest.mark.xdist_group("gpu"),
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("gpu"),
               pytest.mark.skipif(os.geteuid() != 0, reason="only root can raise all walls")]
 real = pytest.mark.skipif(gpu_jobs.gpus() == 0, reason="this machine has no NVIDIA GPU (/proc/driver/nvidia/gpus)")
 

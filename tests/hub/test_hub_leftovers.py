@@ -13,6 +13,8 @@ from host import wait_until
 from hub_jobs import ENDED, SANDBOX_PORT, Jobs, Sandbox
 from hub_leftovers import leftovers, uplinks_of
 
+pytestmark = pytest.mark.slow
+
 MANY_FILES = "cd /root && for d in $(seq 40); do mkdir $d && (cd $d && seq 500 | xargs touch); done"
 
 

@@ -18,6 +18,8 @@ from hub_host import Hub, HubPlace, run_cay
 from hub_jobs import ENDED, Jobs
 from pool_host import UNPRIVILEGED_ID, WRAPPERS
 
+pytestmark = pytest.mark.slow
+
 CLIENT = ROOT / "tests" / "hub_client"
 ORDINARY = WRAPPERS["unprivileged"]
 # The device that slirp4netns needs, open to all as on most machines, or not there.

@@ -15,6 +15,8 @@ from attached_host import Maker, listen_tcp, start_with
 from host import BINARY
 from pool_host import WRAPPERS, Place, PoolHost
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "pool-token-of-a-hub"
 STEP = 65536
 FIRST = 0x6000_0000 + secrets.randbelow(400) * 8 * STEP  # tests run side by side

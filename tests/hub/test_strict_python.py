@@ -13,6 +13,8 @@ from host import ROOT
 from hub_host import Hub
 from pythons import newest_strict_python, strict_python
 
+pytestmark = pytest.mark.slow
+
 CLIENT = Path(__file__).parent / "strict_client.py"
 PACKAGES = ROOT / ".venvs" / "hub-2.4.0" / "lib"
 # Nothing of it is changed: whatever context it makes is as strict as its Python is.

@@ -1,6 +1,10 @@
 """A job whose image is not here and cannot be brought: it ends, and says once what to do."""
 
+import pytest
+
 from hub_jobs import ENDED, Jobs
+
+pytestmark = pytest.mark.slow
 
 NAME = "registry.invalid/nobody/nothing:1"
 

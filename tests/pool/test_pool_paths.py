@@ -7,6 +7,8 @@ import tarfile
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def client(pool):

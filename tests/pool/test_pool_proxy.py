@@ -8,6 +8,8 @@ import pytest
 
 from host import wait_until
 
+pytestmark = pytest.mark.slow
+
 SERVER = """
 import os, socket, sys
 if sys.argv[1] == "unix":

@@ -6,6 +6,8 @@ import pytest
 
 from host import wait_until
 
+pytestmark = pytest.mark.slow
+
 MODES = ["full", "restricted", "unprivileged"]
 
 
