@@ -33,6 +33,7 @@ constexpr int kExitFailure = 1;
 constexpr int64_t kAloneMs = 24LL * 3600 * 1000;
 constexpr int kLookAroundMs = 60'000;
 constexpr int kStuckMs = 5'000;
+constexpr size_t kMostLeaving = 256;
 
 struct Answer {
   Writer message;
@@ -106,10 +107,14 @@ bool NetProcess::step() {
   pollfd watched[] = {{.fd = listener_.get(), .events = POLLIN, .revents = 0},
                       {.fd = signals_.get(), .events = POLLIN, .revents = 0},
                       {.fd = hub_.get(), .events = POLLIN, .revents = 0}};
-  if (::poll(watched, std::size(watched), waitMs()) < 0 && errno != EINTR) return false;
+  const int woken = ::poll(watched, std::size(watched), table_.leaving() > 0 ? 0 : waitMs());
+  if (woken < 0 && errno != EINTR) return false;
   if (watched[1].revents != 0) return false;
   if (watched[2].revents != 0) serve();
   if (watched[0].revents != 0) accept();
+  // Those who wait for a network come first, as long as those who left are not too many.
+  const bool hasTime = woken == 0 || table_.leaving() > kMostLeaving;
+  if (hasTime && table_.leaving() > 0) table_.takeDownOneThatLeft();
   // What fails is tried again at the next round.
   if (router_.upkeepMs() > 0) (void)router_.upkeep();
   return !going_ && !forsaken();
@@ -156,7 +161,7 @@ Answer NetProcess::answer(Reader& in) {
     case NetRequest::kFind:
       return network(in.get<uint32_t>());
     case NetRequest::kTakeDown:
-      return doneOr(table_.takeDown(in.get<uint32_t>()));
+      return doneOr(table_.leave(in.get<uint32_t>()));
     case NetRequest::kKeep:
       return doneOr(keep(in));
     case NetRequest::kSocket: {

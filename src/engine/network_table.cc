@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "engine/address_plan.h"
 #include "engine/net_space.h"
@@ -151,15 +152,31 @@ Result<> NetworkTable::leaveGroup(const Entry& entry) {
 
 Result<const MadeNetwork*> NetworkTable::find(uint32_t number) const {
   const auto entry = entries_.find(number);
-  if (entry == entries_.end()) {
+  if (entry == entries_.end() || entry->second.hasLeft) {
     return fail(Code::kNotFound, "there is no network " + std::to_string(number));
   }
   return &entry->second.network;
 }
 
-Result<> NetworkTable::takeDown(uint32_t number) {
+Result<> NetworkTable::leave(uint32_t number) {
   CAY_TRY(find(number));
+  entries_.at(number).hasLeft = true;
+  leaving_.push_back(number);
+  return {};
+}
+
+void NetworkTable::takeDownOneThatLeft() {
+  const uint32_t number = leaving_.front();
+  leaving_.pop_front();
+  if (auto down = takeDown(number); !down) {
+    log(Level::kError, "a network could not be taken down", {{"error", down.error().message}});
+  }
+}
+
+Result<> NetworkTable::takeDown(uint32_t number) {
   auto node = entries_.extract(number);
+  if (!node) return fail(Code::kNotFound, "there is no network " + std::to_string(number));
+  std::erase(leaving_, number);  // the number is free for another
   const Entry& entry = node.mapped();
   if (entry.link.empty()) return {};
   auto removed = router_.netlink().removeLink(entry.link);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -32,6 +33,10 @@ class NetworkTable {
   Result<const MadeNetwork*> find(uint32_t number) const;
   // What is still in it has a loopback only.
   Result<> takeDown(uint32_t number);
+  // Gone for all who ask, and taken down later: that takes the kernel longer than making one.
+  Result<> leave(uint32_t number);
+  [[nodiscard]] size_t leaving() const { return leaving_.size(); }
+  void takeDownOneThatLeft();
   // As the job sees it; zeros without a link.
   Result<sys::LinkTraffic> traffic(uint32_t number);
   // A TCP socket in it.
@@ -45,6 +50,7 @@ class NetworkTable {
     MadeNetwork network;
     std::string link;     // in the router; empty: none
     uint32_t member = 0;  // of its group
+    bool hasLeft = false;
   };
   struct Group {
     uint32_t number = 0;
@@ -61,6 +67,7 @@ class NetworkTable {
   Router& router_;
   std::map<uint32_t, Entry> entries_;
   std::map<std::string, Group> groups_;
+  std::deque<uint32_t> leaving_;
   // Numbers are given out in turn, so that what comes late for one job does not reach another.
   uint32_t nextNetwork_ = 0;
   uint32_t nextGroup_ = 0;

@@ -267,9 +267,26 @@ TEST_F(NetworksTest, ANetworkThatWasGivenBackIsGone) {
   const auto adopted = loop_->await(networks->adopt(job.id));
   ASSERT_FALSE(adopted);
   EXPECT_EQ(adopted.error().code, Code::kGone);
-  EXPECT_FALSE(tcp(job.space, kInternet, kPort, kNoMs));
+  EXPECT_TRUE(cay::testing::eventually([&] { return !tcp(job.space, kInternet, kPort, kNoMs); }));
   const JobNetwork next = take(*networks, "red");
   EXPECT_NE(next.address, job.address);
+}
+
+// Numbers, addresses and links of those that leave are nobody else's until they are gone.
+TEST_F(NetworksTest, ManyMayLeaveAndComeAtOnce) {
+  Networks* const networks = openKernel();
+  ASSERT_NE(networks, nullptr);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<JobNetwork> all;
+    for (int i = 0; i < 12; ++i) all.push_back(take(*networks, i % 2 == 0 ? "" : "red"));
+    loop_->call([&] {
+      for (const JobNetwork& one : all) networks->giveBack(one.id);
+    });
+    const JobNetwork next = take(*networks);
+    for (const JobNetwork& one : all) EXPECT_NE(one.address, next.address);
+    EXPECT_TRUE(tcp(next.space, kInternet, kPort, kYesMs));
+    loop_->call([&] { networks->giveBack(next.id); });
+  }
 }
 
 TEST_F(NetworksTest, NetworksOutliveTheHub) {
