@@ -33,7 +33,7 @@ constexpr int kExitFailure = 1;
 constexpr int64_t kAloneMs = 24LL * 3600 * 1000;
 constexpr int kLookAroundMs = 60'000;
 constexpr int kStuckMs = 5'000;
-constexpr size_t kMostLeaving = 256;
+constexpr size_t kMostLeaving = 100;
 
 struct Answer {
   Writer message;
@@ -112,9 +112,8 @@ bool NetProcess::step() {
   if (watched[1].revents != 0) return false;
   if (watched[2].revents != 0) serve();
   if (watched[0].revents != 0) accept();
-  // Those who wait for a network come first, as long as those who left are not too many.
-  const bool hasTime = woken == 0 || table_.leaving() > kMostLeaving;
-  if (hasTime && table_.leaving() > 0) table_.takeDownOneThatLeft();
+  // Those who wait for a network come first.
+  if (woken == 0 && table_.leaving() > 0) table_.takeDownOneThatLeft();
   // What fails is tried again at the next round.
   if (router_.upkeepMs() > 0) (void)router_.upkeep();
   return !going_ && !forsaken();
@@ -155,6 +154,8 @@ Answer NetProcess::answer(Reader& in) {
     case NetRequest::kMake: {
       const std::string group(in.text());
       if (!in.ok()) break;
+      // As long as those who left are not too many: they would only become more.
+      while (table_.leaving() > kMostLeaving) table_.takeDownOneThatLeft();
       const auto number = table_.make(group);
       return number ? network(*number) : failure(number.error());
     }

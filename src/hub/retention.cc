@@ -6,7 +6,7 @@
 namespace cay::hub {
 namespace {
 
-constexpr Millis kEvery{600'000};
+constexpr Millis kEvery{30'000};  // a busy hub ends thousands of jobs in minutes
 
 }  // namespace
 
