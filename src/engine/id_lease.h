@@ -38,8 +38,8 @@ class IdLease {
   Fd file_;
 };
 
-// Which units of a lease the pools have. A sandbox that is being removed still has its ids, so a
-// pool gets twice what it may hold.
+// Which units of a lease the pools have. A sandbox that is being removed still has its ids, and so
+// has one that stands ready, so a pool gets more than it may hold.
 class IdUnits {
  public:
   static uint32_t unitsFor(uint32_t capacity);

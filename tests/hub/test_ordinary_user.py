@@ -141,8 +141,8 @@ SMALL = """
 from huggingface_hub import Sandbox, SandboxPool
 with Sandbox.create() as sandbox:
     assert sandbox.run("id -u && echo hello").stdout == "0\\nhello\\n"
-    sandbox.files.write("/work/a", b"x" * 3_000_000)
-    assert len(sandbox.files.read("/work/a")) == 3_000_000
+    sandbox.files.write("/data/a", b"x" * 3_000_000)
+    assert len(sandbox.files.read("/data/a")) == 3_000_000
 with SandboxPool(sandboxes_per_host=4) as pool:
     for number, sandbox in enumerate([pool.create() for _ in range(3)]):
         assert sandbox.run(f"echo {number}").stdout == f"{number}\\n"
