@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <charconv>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include "base/ids.h"
@@ -75,18 +74,9 @@ class CgroupTree : public ProcessTree {
     return launch(plan);
   }
 
-  // Until a look finds nobody new, since a process may fork between being listed and being
-  // signalled.
-  void signal(int number) override {
-    std::set<pid_t> reached;
-    bool found = true;
-    for (int look = 0; found && look < kMostLooks; ++look) {
-      found = false;
-      for (const pid_t pid : members(group_.folder.get())) {
-        if (!reached.insert(pid).second) continue;
-        found = true;
-        signalMember(pid, number);
-      }
+  void signalOutside(pid_t group, int number) override {
+    for (const pid_t pid : members(group_.folder.get())) {
+      if (::getpgid(pid) != group) signalMember(pid, number);
     }
   }
 

@@ -18,6 +18,7 @@ namespace cay::sandbox {
 namespace {
 
 constexpr int64_t kKillAgainMs = 1'000;
+constexpr pid_t kNoGroup = -1;
 constexpr int64_t kTermGraceMs = 300;  // between TERM and KILL for time limits and lost clients
 constexpr int64_t kLineQuietMs = 200;  // after which an unfinished line is taken for a prompt
 
@@ -173,9 +174,16 @@ void KeptExec::feedStdin() {
 
 void KeptExec::end(Cause cause, int64_t graceMs, int64_t now) {
   if (!ending_ && leaderRuns()) ending_ = cause;
-  if (graceMs > 0) tree_->signal(SIGTERM);
+  if (graceMs > 0) askToEnd();
   killAt_ = std::min(killAt_, now + graceMs);
   if (graceMs == 0) onDeadline(now);
+}
+
+// The leader's group at once, which leaves no moment in which one of it could fork away. Others one
+// by one: what they fork meanwhile is not asked, and killed with the rest.
+void KeptExec::askToEnd() {
+  signalGroup(SIGTERM);
+  tree_->signalOutside(leaderRuns() ? pid_ : kNoGroup, SIGTERM);
 }
 
 void KeptExec::signalGroup(int number) {

@@ -93,6 +93,7 @@ class KeptExec {
  private:
   KeptExec(const ExecSpec& spec, LogWriter log, std::unique_ptr<ProcessTree> tree);
 
+  void askToEnd();
   void keep(StreamId stream, std::string_view bytes);
   void flushLines();
   [[nodiscard]] bool drained() const;

@@ -15,9 +15,6 @@
 
 namespace cay::sandbox {
 
-// How often a tree is looked through for processes that a signal has not reached yet.
-inline constexpr int kMostLooks = 20;
-
 struct LeaderEnd {
   int status = 0;  // as of waitpid
   Usage usage;
@@ -29,8 +26,9 @@ class ProcessTree {
 
   // Starts the exec's command, the leader, in this tree. Once for each tree.
   virtual Launched start(LaunchPlan plan) = 0;
-  // Sends a signal to every process of the tree.
-  virtual void signal(int number) = 0;
+  // Sends a signal to every process of the tree that is not in this process group, each once, and
+  // none to what they start when they have got it: that is how they clean up.
+  virtual void signalOutside(pid_t group, int number) = 0;
   // SIGKILL for every process, also for those being forked meanwhile.
   virtual void kill() = 0;
   // Nothing of it is alive any more.

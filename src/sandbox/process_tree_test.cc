@@ -91,14 +91,15 @@ TEST_P(Trees, KillReachesWhatHidInANewSessionOrForkedTwice) {
   EXPECT_TRUE(emptyWithin(*tree, 10'000));
 }
 
-TEST_P(Trees, SignalsReachEveryProcess) {
+TEST_P(Trees, SignalsReachEveryProcessThatHasLeftTheGroup) {
   auto tree = trees_->make().value();
   const auto born = start(
       *tree,
       {"/bin/sh", "-c", "(setsid sleep 1000 &) ; (setsid sleep 1000 &) ; echo ready; sleep 1000"});
   ASSERT_TRUE(born);
   EXPECT_EQ(readLine(), "ready");
-  tree->signal(SIGTERM);
+  ASSERT_EQ(::kill(-born->pid, SIGTERM), 0);
+  tree->signalOutside(born->pid, SIGTERM);
   EXPECT_TRUE(emptyWithin(*tree, 10'000));
 }
 

@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <set>
 
 #include "sandbox/descendants.h"
 #include "sandbox/process_tree.h"
@@ -120,23 +119,15 @@ class Minder {
       if (in.get<Note>() == Note::kKill) {
         killAll();
       } else {
-        signalAll(in.get<int>());
+        const auto group = in.get<pid_t>();
+        signalOutside(group, in.get<int>());
       }
     }
   }
 
-  // Until a look finds nobody new, since a process may fork between being listed and being
-  // signalled.
-  void signalAll(int number) {
-    std::set<std::pair<pid_t, uint64_t>> reached;
-    bool found = true;
-    for (int look = 0; found && look < kMostLooks; ++look) {
-      found = false;
-      for (const ProcessRef& process : descendantsOf(::getpid())) {
-        if (!reached.emplace(process.pid, process.startTime).second) continue;
-        found = true;
-        (void)signalProcess(process, number);
-      }
+  static void signalOutside(pid_t group, int number) {
+    for (const ProcessRef& process : descendantsOf(::getpid())) {
+      if (::getpgid(process.pid) != group) (void)signalProcess(process, number);
     }
   }
 
@@ -196,9 +187,9 @@ class SubreaperTree : public ProcessTree {
     }
   }
 
-  void signal(int number) override {
+  void signalOutside(pid_t group, int number) override {
     Writer note;
-    note.put(Note::kSignal).put(number);
+    note.put(Note::kSignal).put(group).put(number);
     (void)sys::sendPacket(minder_.get(), note.bytes());
   }
 
