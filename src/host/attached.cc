@@ -1,8 +1,10 @@
 // One sandbox behind walls that somebody else has raised, and whose keeper was given to us. We
 // serve it and never make a keeper: when that has ended, the sandbox is over.
 #include <fcntl.h>
+#include <poll.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,6 +22,7 @@ namespace {
 
 constexpr int64_t kGivenPatienceMs = 30'000;  // for the keeper to be given to us
 constexpr Millis kSettlePatience{10'000};     // for it to tell what it holds
+constexpr int kGreetingPatienceMs = 2'000;    // for one that has let go of us
 constexpr char kLock[] = "front.lock";        // held by the host that the keeper was given to
 constexpr Millis kFirstStep{1};               // between two looks for it
 constexpr Millis kLastStep{50};
@@ -72,8 +75,7 @@ class Attached final : public OneSandbox {
 
   Result<> stands() override {
     if (sandbox_->hasKeeper()) return {};
-    // While it lives, it listens.
-    if (!sys::connectAt(folder_.get(), folder().keeperSocket())) return isOver();
+    if (!keeperAnswers()) return isOver();
     return fail(Code::kInternal, "the keeper lives, and has let go of us");
   }
 
@@ -84,6 +86,17 @@ class Attached final : public OneSandbox {
 
   [[nodiscard]] sandbox::SandboxFolder folder() const {
     return {.base = folder_.get(), .prefix = ""};
+  }
+
+  // While it lives, it listens and greets. One that is being killed may still listen, since the
+  // kernel closes its sockets one after another: then the greeting never comes.
+  [[nodiscard]] bool keeperAnswers() const {
+    const auto socket = sys::connectAt(folder_.get(), folder().keeperSocket());
+    if (!socket) return false;
+    pollfd greeted{.fd = socket->get(), .events = POLLIN, .revents = 0};
+    (void)::poll(&greeted, 1, kGreetingPatienceMs);
+    const auto packet = sys::receivePacket(socket->get());
+    return packet ? !packet->data.empty() : packet.error().sys == EAGAIN;
   }
 
   // A second host would take the keeper away from the first.

@@ -175,6 +175,20 @@ def test_the_end_of_the_keeper_is_the_end(attach):
     assert host.note()["why"] == "sandbox ended"
 
 
+def test_a_keeper_that_is_being_killed_is_not_taken_for_a_living_one(attach):
+    """The kernel closes its sockets one after another: it can still be reached when it has let go of its host."""
+    host = attach()
+    name = host.given.folder / "keeper.sock"
+    name.unlink()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listens:
+        listens.bind(str(name))
+        listens.listen(8)
+        os.kill(host.given.keeper, signal.SIGKILL)
+        time.sleep(0.3)
+    assert host.wait(10) == 70
+    assert host.note()["why"] == "sandbox ended"
+
+
 def test_idle_ends_it_in_order(attach):
     host = attach(idle_ms=1000)
     process = host.client().spawn("exec sleep 2")
