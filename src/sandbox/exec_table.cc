@@ -124,6 +124,7 @@ bool ExecTable::add(const ExecPtr& exec) {
 }
 
 void ExecTable::end(const ExecPtr& exec) {
+  if (!exec->live) return;
   setLive(*exec, false);
   finished_[static_cast<size_t>(exec->kind)].push_back(exec);
   finishedBytes_ += diskBytes(*exec);

@@ -5,6 +5,11 @@
 #include <cerrno>
 
 namespace cay::sandbox {
+namespace {
+
+constexpr int kMostAtOnce = 256;  // messages of one keeper before it is somebody else's turn
+
+}  // namespace
 
 KeeperLink::KeeperLink(boost::asio::io_context& io, Fd socket, Callbacks callbacks)
     : socket_(io.get_executor(), socket.release()), callbacks_(std::move(callbacks)) {}
@@ -42,13 +47,13 @@ void KeeperLink::awaitReadable() {
   socket_.async_wait(Descriptor::wait_read, [weak = self_](boost::system::error_code error) {
     const auto link = weak.lock();
     if (!link || link->closed_ || error) return;
-    link->receiveAll();
+    link->receiveSome();
     if (!link->closed_) link->awaitReadable();
   });
 }
 
-void KeeperLink::receiveAll() {
-  while (!closed_) {
+void KeeperLink::receiveSome() {
+  for (int count = 0; count < kMostAtOnce && !closed_; ++count) {
     auto packet = sys::receivePacket(socket_.native_handle());
     if (!packet && packet.error().sys == EAGAIN) return;
     if (!packet || packet->data.empty()) return lose();

@@ -48,7 +48,7 @@ class KeeperLink {
                                                   Callbacks callbacks);
   void awaitReadable();
   void awaitWritable();
-  void receiveAll();
+  void receiveSome();
   void lose();
 
   Descriptor socket_;

@@ -32,6 +32,9 @@ void Sandbox::onPacket(sys::Packet packet) {
 }
 
 void Sandbox::onHello(Reader& in, const Fd& pidfd) {
+  // Once, and first of all, when nothing has run behind its walls: who gets hold of it later does
+  // not name another process to be killed in its place.
+  if (ready_) return;
   const auto protocol = in.get<uint32_t>();
   mechanism_ = in.text();
   whyNoCgroups_ = in.text();
@@ -112,7 +115,11 @@ void Sandbox::onExec(Message kind, const ExecPtr& exec, Reader& in) {
     case Message::kGone:
       exec->totals = getOffsets(in);
       exec->lostFrom = getOffsets(in);
-      table().end(exec);
+      if (exec->exit) {
+        table().end(exec);
+      } else {
+        table().lose(exec, Cause::kHostLost);  // gone, and it was never said how
+      }
       break;
     default:
       return;
@@ -121,19 +128,23 @@ void Sandbox::onExec(Message kind, const ExecPtr& exec, Reader& in) {
 }
 
 void Sandbox::onStartFailed(const ExecPtr& exec, StartFailure failure) {
-  exec->failure = std::move(failure);
-  if (exec->failure->fault != StartFault::kCommand || exec->kind == Kind::kProcess) {
-    table().discard(exec);
-    return;
-  }
   ExitRecord record;
   record.cause = Cause::kStartFailed;
-  record.exitCode = exec->failure->exitCode;
-  record.error = exec->failure->message;
-  record.outputBytes[kStderr] = record.error.size() + 1;
-  exec->totals.at[kStderr] = record.outputBytes[kStderr];
+  record.exitCode = failure.exitCode;
+  record.error = failure.message;
+  const bool kept = failure.fault == StartFault::kCommand && exec->kind == Kind::kExec;
+  exec->failure = std::move(failure);
+  if (kept) {
+    record.outputBytes[kStderr] = record.error.size() + 1;
+    exec->totals.at[kStderr] = record.outputBytes[kStderr];
+  }
+  // Also where nothing is kept of it: somebody may have been told before that it runs.
   exec->exit = std::move(record);
-  table().end(exec);
+  if (kept) {
+    table().end(exec);
+  } else {
+    table().discard(exec);
+  }
 }
 
 void Sandbox::onKeeperLost() {

@@ -62,8 +62,10 @@ Result<std::string> readExactly(int file, uint64_t at, size_t length) {
   return out;
 }
 
+// Without waiting, should it be a pipe that somebody put there.
 Result<Fd> openAt(int directory, const std::string& name, int flags) {
-  Fd file(::openat(directory, name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600));
+  constexpr int kAlways = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  Fd file(::openat(directory, name.c_str(), flags | kAlways, 0600));
   if (!file.valid()) return failSys("output log " + name, errno);
   return file;
 }

@@ -43,6 +43,8 @@ class Reader {
   template <typename Integer>
     requires std::is_integral_v<Integer> || std::is_enum_v<Integer>
   Integer get() {
+    // A byte of a stranger that is neither 0 nor 1 must not become a bool as it is.
+    if constexpr (std::is_same_v<Integer, bool>) return get<uint8_t>() != 0;
     Integer value{};
     if (rest_.size() < sizeof value) {
       ok_ = false;
