@@ -1,5 +1,6 @@
 #include "engine/job_group.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ TEST(JobGroup, EndsWhatIsInItAndDoesNotWaitForEver) {
   const auto entrances = group.entrances({});
   ASSERT_TRUE(entrances) << entrances.error().message;
   int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     for (const Fd& entrance : *entrances) {

@@ -7,7 +7,6 @@
 namespace cay::hub {
 namespace {
 
-using cay::testing::eventually;
 using cay::testing::RawClient;
 using cay::testing::RawListener;
 using engine::Kind;
@@ -25,12 +24,12 @@ class ReachabilityTest : public ::testing::Test {
   // What a client that waits for its job does in twelve seconds, and the hub meanwhile.
   void wait(const std::string& id, const std::string& token) {
     RawClient client = edge_.plain();
+    const std::string inspect = "GET /inspect/" + id +
+                                " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + token +
+                                "\r\n\r\n";
     for (int second = 0; second < 12; ++second) {
       if (second % 2 == 0) {
-        EXPECT_THAT(
-            client.ask("GET /inspect/" + id + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " +
-                       token + "\r\n\r\n"),
-            StartsWith("HTTP/1.1 200 "));
+        EXPECT_THAT(client.ask(inspect), StartsWith("HTTP/1.1 200 "));
       }
       edge_.loop().call([&] {
         edge_.now() += 1000;

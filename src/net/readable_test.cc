@@ -36,6 +36,12 @@ class ReadableTest : public ::testing::Test {
     seen_ = ::read(back.get(), &byte, 1) == 1;
   }
 
+  Task<> swap(Descriptor& first, std::optional<Descriptor>& closed, Fd next) {
+    (void)co_await first.async_wait(Descriptor::wait_read, kAwait);
+    closed.reset();
+    co_await follow(std::move(next));
+  }
+
   asio::io_context io_;
   int looked_ = 0;
   bool seen_ = false;
@@ -65,12 +71,7 @@ TEST_F(ReadableTest, AnothersWakeUpIsNotTakenForItsOwn) {
   sys::Pipe third = *sys::makePipe();
   Descriptor closing(io_.get_executor(), first.read.release());
   auto closed = std::make_optional<Descriptor>(io_.get_executor(), second.read.release());
-  const auto swap = [&]() -> Task<> {
-    (void)co_await closing.async_wait(Descriptor::wait_read, kAwait);
-    closed.reset();
-    co_await follow(std::move(third.read));
-  };
-  asio::co_spawn(io_, swap(), asio::detached);
+  asio::co_spawn(io_, swap(closing, closed, std::move(third.read)), asio::detached);
   turn();
   ASSERT_EQ(::write(first.write.get(), "x", 1), 1);
   ASSERT_EQ(::write(second.write.get(), "x", 1), 1);
