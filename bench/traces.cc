@@ -74,18 +74,29 @@ double dyingGroups() {
   return dying;
 }
 
-double diskBytes(const std::string& state) {
+// Of a folder, without what is in those entries of it.
+double diskBytes(const fs::path& folder, const std::set<std::string>& without = {}) {
   double sum = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(state)) {
-    // The dead of the last hour are remembered there.
-    if (entry.path().filename() == "gone.jsonl") continue;
+  for (auto entry = fs::recursive_directory_iterator(folder); entry != end(entry); ++entry) {
+    if (entry.depth() == 0 && without.contains(entry->path().filename())) {
+      entry.disable_recursion_pending();
+      continue;
+    }
     struct stat status;
     constexpr double kBlock = 512;
-    if (::lstat(entry.path().c_str(), &status) == 0) {
+    if (::lstat(entry->path().c_str(), &status) == 0) {
       sum += static_cast<double>(status.st_blocks) * kBlock;
     }
   }
   return sum;
+}
+
+double largestIn(const fs::path& folder) {
+  double largest = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    largest = std::max(largest, diskBytes(entry.path()));
+  }
+  return largest;
 }
 
 double groupsNamed(std::string_view name) {
@@ -116,7 +127,11 @@ Traces tracesOf(const PoolHost& host) {
   const std::string state = host.process().state();
   traces["processes"] = static_cast<double>(processesOf(host.program()).size());
   traces["groups"] = groupsNamed(trim(contents(state + "/name")));
-  traces["disk_bytes"] = diskBytes(state);
+  // The dead of the last hour are remembered, and a bounded number of folders is kept for the next
+  // sandboxes.
+  traces["disk_bytes"] = diskBytes(state, {"gone.jsonl", "spares"});
+  traces["spares"] = entriesIn(state + "/spares");
+  traces["largest_spare_bytes"] = largestIn(state + "/spares");
   if (const pid_t pid = host.process().pid(); pid != 0) {
     const std::string process = "/proc/" + std::to_string(pid);
     traces["descriptors"] = entriesIn(process + "/fd");

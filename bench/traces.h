@@ -15,8 +15,8 @@ using Traces = std::map<std::string, double>;
 // mounts and namespaces.
 Traces tracesOnMachine();
 
-// Of a host and its nursery and keepers: processes, control groups by its name, and disk; while it
-// runs, also its descriptors, threads and memory.
+// Of a host and its nursery and keepers: processes, control groups by its name, disk, and spare
+// folders with the size of the largest; while it runs, also its descriptors, threads and memory.
 Traces tracesOf(const PoolHost& host);
 
 }  // namespace cay::bench

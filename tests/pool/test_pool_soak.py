@@ -82,6 +82,13 @@ def test_disk(soak):
     assert soak["host_after"]["disk_bytes"] <= soak["host_before"]["disk_bytes"] + (1 << 20)
 
 
+def test_spare_folders(soak):
+    # As many as were in use at once, which after a kill is more than usual; 64 with and 64 without a limited disk.
+    assert soak["host_after"]["spares"] <= 2 * 64
+    # Of a sandbox that filled its own nothing is left in it.
+    assert soak["host_after"]["largest_spare_bytes"] <= soak["host_before"]["largest_spare_bytes"]
+
+
 def test_control_groups(soak):
     assert soak["host_ended"]["groups"] == 0
     # Those of a slot are kept for its next owner: never more than were in use at once.
