@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 
 #include "base/text.h"
 #include "engine/local_engine_fixture.h"
@@ -298,19 +299,19 @@ TEST_F(LocalEngineTest, ManyAtOnceAreTakenAndAHundredRun) {
   constexpr int64_t kPatienceMs = 180'000;
   std::vector<std::string> ids;
   for (int i = 0; i < kJobs; ++i) ids.push_back(submit(job("exec sleep 1000")).id);
-  const auto count = [&](Stage stage) {
+  // Of these stages together, in one look: jobs go on from one to the next meanwhile.
+  const auto count = [&](const std::set<Stage>& stages) {
     return loop_->call([&] {
       return std::ranges::count_if(
-          ids, [&](const std::string& id) { return engine_->inspect(id)->stage == stage; });
+          ids, [&](const std::string& id) { return stages.contains(engine_->inspect(id)->stage); });
     });
   };
   const int64_t until = monotonicMs() + kPatienceMs;
-  while (count(Stage::kRunning) < 100 && monotonicMs() < until) {
+  while (count({Stage::kRunning}) < 100 && monotonicMs() < until) {
     std::this_thread::sleep_for(Millis(50));
   }
-  EXPECT_GE(count(Stage::kRunning), 100);
-  EXPECT_EQ(count(Stage::kError), 0);
-  EXPECT_EQ(count(Stage::kRunning) + count(Stage::kScheduling), kJobs);
+  EXPECT_GE(count({Stage::kRunning}), 100);
+  EXPECT_EQ(count({Stage::kRunning, Stage::kScheduling}), kJobs);
   EXPECT_TRUE(eventually([&] { return status(ids.back()).message.starts_with("waiting: "); }));
 }
 
