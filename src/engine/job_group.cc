@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "isolation/cgroup_files.h"
 #include "sys/io.h"
 #include "sys/process.h"
 
@@ -78,7 +79,10 @@ Result<> JobGroup::end(Millis patience) const {
     std::this_thread::sleep_for(kStep);
   }
   for (const std::string& folder : all) {
-    for (const std::string& below : groupsBelow(folder)) (void)::rmdir(below.c_str());
+    for (const std::string& below : groupsBelow(folder)) {
+      isolation::giveBackMemory(below);
+      (void)::rmdir(below.c_str());
+    }
   }
   return {};
 }

@@ -1,5 +1,7 @@
 #include "isolation/cgroup_files.h"
 
+#include <fcntl.h>
+
 #include "base/text.h"
 #include "sys/io.h"
 
@@ -75,6 +77,14 @@ std::optional<std::string> rootGroupV2() {
 
 std::optional<std::string> ownGroupV1(std::string_view controller) {
   return groupFolder("cgroup", controller);
+}
+
+void giveBackMemory(const std::string& group) {
+  (void)sys::writeFileAt(AT_FDCWD, (group + "/memory.force_empty").c_str(), "0");
+  // The other version wants to know how much.
+  if (const auto held = sys::readFile((group + "/memory.current").c_str())) {
+    (void)sys::writeFileAt(AT_FDCWD, (group + "/memory.reclaim").c_str(), *held);
+  }
 }
 
 }  // namespace cay::isolation

@@ -1,4 +1,5 @@
-// Where this process's control groups are in the file system.
+// Where this process's control groups are in the file system, and what both versions have under
+// different names.
 #pragma once
 
 #include <optional>
@@ -13,5 +14,9 @@ std::optional<std::string> ownGroupV2();
 std::optional<std::string> rootGroupV2();
 // Our own group in the v1 tree of one controller.
 std::optional<std::string> ownGroupV1(std::string_view controller);
+
+// Drops what only caches hold of the memory that a group is charged for. One that is removed before
+// that stays in the kernel until they let go of it.
+void giveBackMemory(const std::string& group);
 
 }  // namespace cay::isolation

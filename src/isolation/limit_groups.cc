@@ -249,8 +249,7 @@ void LimitGroups::release(uint32_t slot) const {
 void LimitGroups::removeAll() const {
   for (const Controller* controller : folders()) {
     for (const std::string& group : groupsIn(controller->path)) {
-      (void)sys::writeFileAt(controller->folder.get(), (group + "/memory.force_empty").c_str(),
-                             "0");
+      giveBackMemory(controller->path + "/" + group);
       removeGroupsIn(controller->path + "/" + group);
       (void)::unlinkat(controller->folder.get(), group.c_str(), AT_REMOVEDIR);
     }

@@ -19,10 +19,10 @@ CLIENTS = 16
 KILLS = 5
 SOAK = BINARY.parent / "pool_soak"
 
-# All in one worker, so that each soak runs once and alone among these.
+# All in one worker, so that each soak runs once and alone, the hub's too.
 pytestmark = [
     pytest.mark.soak,
-    pytest.mark.xdist_group("pool-soak"),
+    pytest.mark.xdist_group("soak"),
     pytest.mark.skipif(os.geteuid() != 0, reason="counts what only root sees"),
     pytest.mark.skipif(SANITIZED, reason="the program is not built with sanitizers"),
 ]
