@@ -226,7 +226,7 @@ TEST_F(ConnectTlsTest, AServersEndWithoutGoodbyeIsACut) {
   loop_.call([&] { *far.cut = true; });
   far.socket.close();
   EXPECT_EQ(near.socket.receiveToEnd(), "");
-  EXPECT_TRUE(*near.cut);
+  EXPECT_TRUE(loop_.call([&] { return *near.cut; }));
 }
 
 }  // namespace
