@@ -6,6 +6,9 @@ namespace cay::net {
 namespace {
 
 constexpr auto kToken = boost::asio::as_tuple(boost::asio::use_awaitable_t<Executor>());
+// The time of a timer whose event has come. A timer that has run out cannot be cancelled any more,
+// but its task may be resumed only after others have had their turn, and must hear of it.
+constexpr Timer::time_point kNotified = Timer::time_point::min();
 
 }  // namespace
 
@@ -35,11 +38,11 @@ Task<bool> Event::wait(Millis limit) {
   };
   const Registration registration(waiting_, &timer);
   const auto [error] = co_await timer.async_wait(kToken);
-  co_return static_cast<bool>(error);
+  co_return error || timer.expiry() == kNotified;
 }
 
 void Event::notifyAll() {
-  for (Timer* timer : waiting_) timer->cancel();
+  for (Timer* timer : waiting_) timer->expires_at(kNotified);
 }
 
 }  // namespace cay::net
