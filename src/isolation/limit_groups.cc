@@ -229,11 +229,7 @@ void LimitGroups::release(uint32_t slot) const {
   const std::string group = groupName(slot);
   // After a rush there would be more of them than are ever used at once again.
   const bool leaves = slot >= kKeptSlots;
-  const uint64_t left = memoryOf(group);
-  if (left > (leaves ? 0 : kPassedOn)) {
-    const char* file = memory_->v2 ? "/memory.reclaim" : "/memory.force_empty";
-    (void)sys::writeFileAt(memory_->folder.get(), (group + file).c_str(), std::to_string(left));
-  }
+  if (memoryOf(group) > (leaves ? 0 : kPassedOn)) giveBackMemory(memory_->path + "/" + group);
   if (leaves) {
     for (const Controller* controller : folders()) {
       (void)::unlinkat(controller->folder.get(), group.c_str(), AT_REMOVEDIR);
