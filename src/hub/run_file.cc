@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "files/temp_file.h"
+#include "sys/boot.h"
 #include "sys/file.h"
 #include "sys/io.h"
 #include "sys/process.h"
@@ -16,12 +17,6 @@ namespace {
 
 constexpr char kFile[] = "run.json";
 constexpr char kLock[] = "/lock";
-
-// When a process was born is counted from the start of the machine.
-std::string bootId() {
-  const auto id = sys::readFile("/proc/sys/kernel/random/boot_id");
-  return id && !words(*id).empty() ? std::string(words(*id).front()) : "";
-}
 
 std::string holderOf(const Paths& paths) {
   const auto text = sys::readFileAt(AT_FDCWD, (paths.state + kLock).c_str());
@@ -57,13 +52,15 @@ std::optional<LastRun> parseRun(const json::Object& object) {
       !own->is_bool()) {
     return std::nullopt;
   }
+  // When a process was born is counted from the start of the machine.
   const auto started = sys::processStart(*pid);
+  const auto bootNow = sys::bootId();
   return LastRun{.info = {.api = *std::move(api),
                           .tlsPort = *tlsPort,
                           .domain = *std::move(domain),
                           .ownCertificate = own->get_bool()},
                  .pid = *pid,
-                 .runs = started && *started == *born && *boot == bootId()};
+                 .runs = started && *started == *born && bootNow && *boot == *bootNow};
 }
 
 }  // namespace
@@ -84,13 +81,14 @@ Result<RunFile> RunFile::claim(const Paths& paths) {
 
 Result<> RunFile::write(const RunInfo& info) const {
   CAY_ASSIGN(const uint64_t born, sys::processStart(::getpid()));
+  CAY_ASSIGN(const std::string boot, sys::bootId());
   const std::string text = json::serialize(json::Object{{"api", info.api},
                                                         {"tls_port", info.tlsPort},
                                                         {"domain", info.domain},
                                                         {"own_certificate", info.ownCertificate},
                                                         {"pid", ::getpid()},
                                                         {"born", born},
-                                                        {"boot", bootId()}});
+                                                        {"boot", boot}});
   CAY_ASSIGN(files::TempFile file, files::TempFile::create(state_.folder.get(), 0600));
   CAY_TRY(sys::writeAll(file.fd(), text + "\n"));
   return file.publish(kFile);

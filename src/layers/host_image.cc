@@ -13,6 +13,7 @@
 #include "layers/mask.h"
 #include "layers/outside.h"
 #include "layers/skeleton.h"
+#include "sys/boot.h"
 #include "sys/file.h"
 #include "sys/io.h"
 #include "sys/mount.h"
@@ -85,7 +86,7 @@ Result<std::string> HostImage::fingerprintNow() const {
   std::string seen = kFormat;
   seen.append(mode_ == Mode::kFull ? " masked " : " ");
   // After a reboot files may be there whose content never reached the disk.
-  if (const auto boot = sys::readFile("/proc/sys/kernel/random/boot_id")) seen.append(*boot);
+  if (const auto boot = sys::bootId()) seen.append(*boot);
   for (const char* path : kWatched) {
     const auto stat = sys::statAt(root.get(), path, 0);
     if (!stat) continue;

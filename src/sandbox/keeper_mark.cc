@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "net/event.h"
 #include "net/readable.h"
+#include "sys/boot.h"
 #include "sys/io.h"
 #include "sys/process.h"
 #include "sys/replace_file.h"
@@ -15,12 +16,6 @@ namespace {
 constexpr Millis kBeforeRetry{20};
 constexpr uint64_t kMostPids = 1 << 22;
 constexpr uint64_t kNeverBorn = UINT64_MAX;
-
-Result<std::string> bootId() {
-  CAY_ASSIGN(std::string id, sys::readFile("/proc/sys/kernel/random/boot_id"));
-  while (id.ends_with('\n')) id.pop_back();
-  return id;
-}
 
 }  // namespace
 
@@ -38,14 +33,14 @@ Result<KeeperMark> KeeperMark::of(const Fd& pidfd) {
 }
 
 Result<> KeeperMark::save(int directory, const std::string& path) const {
-  CAY_ASSIGN(const std::string boot, bootId());
+  CAY_ASSIGN(const std::string boot, sys::bootId());
   const std::string text = boot + " " + std::to_string(pid_) + " " + std::to_string(born_) + "\n";
   return sys::replaceFileAt(directory, path, text);
 }
 
 Result<KeeperMark> KeeperMark::load(int directory, const std::string& path) {
   CAY_ASSIGN(const std::string text, sys::readFileAt(directory, path.c_str()));
-  CAY_ASSIGN(const std::string boot, bootId());
+  CAY_ASSIGN(const std::string boot, sys::bootId());
   const auto fields = words(text);
   const auto pid = fields.size() == 3 ? parseUint(fields[1]) : std::nullopt;
   const auto born = fields.size() == 3 ? parseUint(fields[2]) : std::nullopt;
