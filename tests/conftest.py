@@ -19,7 +19,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from host import BINARY, Host  # noqa: E402  (after the path is set)
+from host import BINARY, Host, hosts_of_a_test  # noqa: E402  (after the path is set)
 from inner_server import InnerServer, listen_inside  # noqa: E402
 from attached_host import AttachedHost, start_sandbox  # noqa: E402
 from pool_host import InsidePath, PoolHost, Sandbox  # noqa: E402
@@ -89,58 +89,42 @@ def start_host(where, tmp_path):
     start_host(after=host): another one that takes over the state of one that has ended.
 
     A host that has already ended, or that the test has killed, is left out of the check."""
-    made: list[Host] = []
+    with hosts_of_a_test() as made:
+        def start_one(*, state: Path | None = None, after: Host | Sandbox | None = None, **options) -> Host | Sandbox:
+            if isinstance(after, Sandbox):
+                pool = after.host.again(**options)
+                made.append(pool)
+                pool.start()
+                return Sandbox(pool, after.document)
+            if isinstance(after, AttachedHost):
+                made.append(after.again(**options))
+                return made[-1].start()
+            if after is not None:
+                options = {"mark": after.mark, "token": after.token, **options}
+                state = after.state
+            if where == "attached":
+                made.append(AttachedHost(**options))
+                return made[-1].start()
+            if not where.startswith("pool"):
+                made.append(Host(state or tmp_path / f"state{len(made)}", **options))
+                return made[-1].start()
+            running = start_sandbox(where, tmp_path, **options)
+            made.append(running.host)
+            return running
 
-    def start_one(*, state: Path | None = None, after: Host | Sandbox | None = None, **options) -> Host | Sandbox:
-        if isinstance(after, Sandbox):
-            pool = after.host.again(**options)
-            made.append(pool)
-            pool.start()
-            return Sandbox(pool, after.document)
-        if isinstance(after, AttachedHost):
-            made.append(after.again(**options))
-            return made[-1].start()
-        if after is not None:
-            options = {"mark": after.mark, "token": after.token, **options}
-            state = after.state
-        if where == "attached":
-            made.append(AttachedHost(**options))
-            return made[-1].start()
-        if not where.startswith("pool"):
-            made.append(Host(state or tmp_path / f"state{len(made)}", **options))
-            return made[-1].start()
-        running = start_sandbox(where, tmp_path, **options)
-        made.append(running.host)
-        return running
-
-    try:
         yield start_one
-        for host in made:
-            if host.process is not None and host.process.poll() is None:
-                host.stop()
-    finally:
-        for host in reversed(made):
-            host.destroy()
 
 
 @pytest.fixture
 def start_pool():
     """start_pool(walls=…, capacity=…, flags=…, …): a pool host of this test's own.
     start_pool(after=host): another one with the state of one that has ended."""
-    made: list[PoolHost] = []
+    with hosts_of_a_test() as made:
+        def start_one(*, after: PoolHost | None = None, **options) -> PoolHost:
+            made.append(after.again(**options) if after else PoolHost(**options))
+            return made[-1].start()
 
-    def start_one(*, after: PoolHost | None = None, **options) -> PoolHost:
-        made.append(after.again(**options) if after else PoolHost(**options))
-        return made[-1].start()
-
-    try:
         yield start_one
-        for host in made:
-            if host.process is not None and host.process.poll() is None:
-                host.stop()
-    finally:
-        for host in reversed(made):
-            host.destroy()
 
 
 @pytest.fixture

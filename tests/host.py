@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from client import Client
@@ -84,6 +85,22 @@ def rss_bytes(pid: int) -> int:
     return 0
 
 
+def stand_of(process: subprocess.Popen) -> str:
+    """How a process has ended, or where it and those below it stand."""
+    try:
+        return f"it ended with {process.wait(1)}"
+    except subprocess.TimeoutExpired:
+        pass
+    told = []
+    for pid in [process.pid, *descendants(process.pid)]:
+        try:
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+            told.append(f"{name}: " + " < ".join(Path(f"/proc/{pid}/stack").read_text().split("\n")[:4]))
+        except OSError:
+            continue
+    return "\n".join(told)
+
+
 class Host:
     """One cay-host. Options: flags and variables for it, a command to put in front of it, its token
     (None: without one) and its state folder, which a second Host may take over."""
@@ -119,8 +136,9 @@ class Host:
             stderr=subprocess.PIPE, text=True, **self.popen_options)
         threading.Thread(target=self._read_log, args=(self.process.stderr,), daemon=True).start()
         if not self._listening.wait(self.start_timeout) or self.port == 0:
+            where = stand_of(self.process)
             self.process.kill()
-            raise AssertionError("cay-host did not say that it listens; its log:\n" + self.log)
+            raise AssertionError(f"cay-host did not say that it listens ({where}); its log:\n{self.log}")
         return self
 
     def _read_log(self, stream) -> None:
@@ -263,3 +281,17 @@ class Host:
 
     def gone(self, pid: int, timeout: float = 5.0) -> None:
         gone(pid, timeout)
+
+
+@contextmanager
+def hosts_of_a_test():
+    """A list to put hosts into: at its end those that still run are stopped and checked, and nothing is left of any."""
+    made: list[Host] = []
+    try:
+        yield made
+        for host in made:
+            if host.process is not None and host.process.poll() is None:
+                host.stop()
+    finally:
+        for host in reversed(made):
+            host.destroy()

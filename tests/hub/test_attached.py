@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from attached_host import AttachedHost, Given, listen_tcp, start_with
-from host import BINARY, is_running, wait_until
+from host import BINARY, hosts_of_a_test, is_running, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -24,20 +24,12 @@ TOKEN = "TOKEN-that-nobody-inside-may-see"
 @pytest.fixture
 def attach():
     """attach(…): an AttachedHost that is ended and checked with the test; start=False leaves it to the test."""
-    made: list[AttachedHost] = []
+    with hosts_of_a_test() as made:
+        def one(*, after: AttachedHost | None = None, start: bool = True, **options) -> AttachedHost:
+            made.append(after.again(**options) if after else AttachedHost(token=TOKEN, **options))
+            return made[-1].start() if start else made[-1]
 
-    def one(*, after: AttachedHost | None = None, start: bool = True, **options) -> AttachedHost:
-        made.append(after.again(**options) if after else AttachedHost(token=TOKEN, **options))
-        return made[-1].start() if start else made[-1]
-
-    try:
         yield one
-        for host in made:
-            if host.process is not None and host.process.poll() is None:
-                host.stop()
-    finally:
-        for host in reversed(made):
-            host.destroy()
 
 
 class UnixConnection(http.client.HTTPConnection):
