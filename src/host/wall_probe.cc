@@ -13,7 +13,7 @@ namespace cay::host {
 namespace {
 
 constexpr uint64_t kProbeMemory = 64ULL << 20;
-constexpr uint64_t kProbePids = 50;
+constexpr uint64_t kProbePids = 16;  // few, so that their memory is far from its limit
 constexpr uint64_t kProbeDisk = 16ULL << 20;
 constexpr int64_t kProbeTimeoutMs = 20'000;
 constexpr int kProbeAttempts = 3;  // of one that a busy machine did not let come to its end
