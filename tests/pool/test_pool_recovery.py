@@ -48,25 +48,31 @@ def test_everything_is_still_there(start_pool):
     assert again_doomed.delete().status == 200
 
 
-def test_rules_are_kept(start_pool):
-    """Timeouts, limits and walls are those it was created with."""
-    first = start_pool(capacity=4)
-    idle, limited, short = (
-        first.create(idle_timeout_secs=2),
-        first.create(pids=20, memory_mb=100),
-        first.create(ttl_secs=6),
-    )
-    limited.works()
+def test_limits_are_kept(start_pool):
+    """They are those it was created with."""
+    first = start_pool(capacity=3)
+    first.create(pids=20, memory_mb=100).works()
+    first.create()
     first.kill9()
-    second = start_pool(after=first, capacity=4)
-    limits = second.sandboxes[1].info()["limits"]
+    second = start_pool(after=first, capacity=3)
+    limited = second.sandboxes[0]
+    limits = limited.info()["limits"]
     assert (limits["pids"], limits["memory_mb"]) == (20, 100)
     assert second.create_answer(count=5).json()["rejected"] == 4, "capacity counts the old ones"
     assert limited.id in second.listed()
-    done = second.sandboxes[1].client().exec(["/usr/bin/python3", "-c", "x = bytearray(300 << 20)"])
+    done = limited.client().exec(["/usr/bin/python3", "-c", "x = bytearray(300 << 20)"])
     assert done.exit["cause"] == "oom"
+
+
+def test_timeouts_are_kept(start_pool):
+    """Whether they are over before the next host has started or after."""
+    first = start_pool()
+    idle, short, lasting = first.create(idle_timeout_secs=2), first.create(ttl_secs=6), first.create()
+    first.kill9()
+    second = start_pool(after=first)
     wait_until(lambda: idle.id not in second.listed(), 15, "its idle timeout")
     wait_until(lambda: short.id not in second.listed(), 15, "its time to live")
+    assert lasting.id in second.listed()
 
 
 def settle(pool) -> None:
