@@ -21,6 +21,7 @@ struct LocalOptions {
   //   volumes/    buckets, models, datasets and spaces (volumes.h)
   //   server/     cay-host under the name that clients know
   //   ids         which block of user ids is ours
+  //   walls.json  what its pools have found out about the walls (host/known_walls.h)
   // and what the networks keep there.
   std::string state;
   std::string cayHost;  // the program, by its absolute path

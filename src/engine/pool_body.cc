@@ -13,6 +13,7 @@
 namespace cay::engine {
 namespace {
 
+constexpr char kWallsNote[] = "/walls.json";
 constexpr mode_t kPassable = 0711;
 constexpr Millis kEndPatience{30'000};  // for processes that have been killed
 
@@ -98,6 +99,7 @@ class PoolBody final : public ServedBody {
     pool.image->config.env = jobEnvironment(ground_.spec, pooled_->image->config);
     pool.binds = pooled_->record.spec->binds;
     pool.devices = pooled_->record.spec->devices;
+    pool.wallsNote = house.options.state + kWallsNote;
     if (ground_.state.idBlock) {
       pool.ids = house.lease->pool(*ground_.state.idBlock, IdUnits::unitsFor(pool.capacity));
     }

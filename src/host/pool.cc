@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "host/known_walls.h"
 #include "host/pooled_access.h"
 #include "isolation/group_base.h"
 
@@ -111,15 +112,17 @@ net::Task<Result<>> Pool::start() {
 }
 
 net::Task<Result<>> Pool::proveWalls() {
-  if (settings_.walls) {
-    services_->walls = *settings_.walls;
+  const isolation::Facts facts{.memoryGroup = groups_.hasMemory(),
+                               .pidsGroup = groups_.hasPids(),
+                               .cpuGroup = groups_.hasCpu(),
+                               .diskLimited = false,
+                               .whyNoGroups = groups_.why()};
+  const KnownWalls known(settings_.wallsNote, mode(), facts);
+  const auto recalled = known.recall(monotonicMs());
+  if (recalled) {
+    services_->walls = *recalled;
   } else {
-    CAY_CO_ASSIGN(services_->walls,
-                  co_await tryWalls(*registry_, {.memoryGroup = groups_.hasMemory(),
-                                                 .pidsGroup = groups_.hasPids(),
-                                                 .cpuGroup = groups_.hasCpu(),
-                                                 .diskLimited = false,
-                                                 .whyNoGroups = groups_.why()}));
+    CAY_CO_ASSIGN(services_->walls, co_await tryWalls(*registry_, facts));
   }
   for (const auto* walls : {&services_->walls.host, &services_->walls.none}) {
     for (const isolation::Wall& wall : *walls) {
@@ -128,6 +131,12 @@ net::Task<Result<>> Pool::proveWalls() {
       co_return fail(Code::kExhausted, "the wall '" + wall.name + "' is " +
                                            std::string(isolation::verdictName(wall.verdict)) +
                                            ": " + wall.why + "; " + wall.remedy);
+    }
+  }
+  if (!recalled) {
+    if (const auto kept = known.remember(services_->walls, monotonicMs()); !kept) {
+      log(Level::kWarn, "what was found out about the walls is not kept",
+          {{"error", kept.error().message}});
     }
   }
   const isolation::Wall& disk = services_->walls.limitedDisk;

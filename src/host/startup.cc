@@ -37,6 +37,11 @@ class Taker {
     if (!isPath(path)) refuse(name, "must be an absolute path");
     return path;
   }
+  std::string pathOrNone(const char* name) {
+    std::string path = text(name);
+    if (!path.empty() && !isPath(path)) refuse(name, "must be an absolute path, or empty");
+    return path;
+  }
   int64_t number(const char* name, int64_t low, int64_t high) {
     const json::Value* value = take(name);
     if (value == nullptr) return low;
@@ -100,10 +105,6 @@ class Taker {
     const json::Value* value = take(name);
     if (value == nullptr || value->is_null()) return std::nullopt;
     return take(*value, prefix_ + name, read);
-  }
-  const json::Object& all() {
-    for (const auto& [name, value] : object_) taken_.insert(std::string_view(name));
-    return object_;
   }
 
   void refuse(std::string_view name, std::string_view what) {
@@ -263,22 +264,11 @@ sandbox::UserIds takeIds(Taker& in) {
   return ids;
 }
 
-WallTable takeWalls(Taker& in) {
-  auto table = readWallTable(in.all());
-  if (table) return *std::move(table);
-  in.refuse(std::move(table).error().wrap("pool.known_walls"));
-  return {};
-}
-
 json::Object writePool(const PoolSettings& pool) {
-  return {{"capacity", int64_t{pool.capacity}},
-          {"ready", int64_t{pool.mostReady}},
-          {"walls", sandbox::modeName(pool.mode)},
-          {"image", perhaps(pool.image, writeImage)},
-          {"binds", arrayOf(pool.binds, writeBind)},
-          {"devices", arrayOf(pool.devices)},
-          {"ids", perhaps(pool.ids, writeIds)},
-          {"known_walls", perhaps(pool.walls, wallTableObject)}};
+  return {{"capacity", int64_t{pool.capacity}},      {"ready", int64_t{pool.mostReady}},
+          {"walls", sandbox::modeName(pool.mode)},   {"image", perhaps(pool.image, writeImage)},
+          {"binds", arrayOf(pool.binds, writeBind)}, {"devices", arrayOf(pool.devices)},
+          {"ids", perhaps(pool.ids, writeIds)},      {"walls_note", pool.wallsNote}};
 }
 
 PoolSettings takePool(Taker& in) {
@@ -290,7 +280,7 @@ PoolSettings takePool(Taker& in) {
           .binds = in.each("binds", takeBind),
           .devices = in.paths("devices"),
           .ids = in.perhaps("ids", takeIds),
-          .walls = in.perhaps("known_walls", takeWalls)};
+          .wallsNote = in.pathOrNone("walls_note")};
 }
 
 Result<json::Object> objectIn(std::string_view text) {
@@ -325,15 +315,12 @@ Result<Startup> parseStartup(std::string_view text) {
                   .compatHostToken = in.flag("compat_host_token"),
                   .idleTimeoutMs = in.number("idle_timeout_ms", 0, kMostMs),
                   .lifetimeMs = in.number("lifetime_ms", 0, kMostMs),
-                  .endNote = in.text("end_note"),
+                  .endNote = in.pathOrNone("end_note"),
                   .attached = in.perhaps("attached", takeAttached),
                   .pool = in.perhaps("pool", takePool),
                   .stateFolder = in.text("state_folder")};
   if (startup.token.empty() || !isHeaderSafe(startup.token)) {
     in.refuse("token", "must be visible ASCII characters");
-  }
-  if (!startup.endNote.empty() && !Taker::isPath(startup.endNote)) {
-    in.refuse("end_note", "must be an absolute path, or empty");
   }
   if (startup.attached.has_value() == startup.pool.has_value()) {
     in.refuse("attached", "or 'pool' must be there, and not both");

@@ -25,7 +25,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "host/wall_table.h"
 #include "isolation/plan.h"
 #include "layers/image.h"
 #include "sandbox/output_log.h"
@@ -65,8 +64,9 @@ struct PoolSettings {
   std::vector<isolation::Bind> binds = {};   // in every sandbox
   std::vector<std::string> devices = {};     // the same: see isolation::Plan
   std::optional<sandbox::UserIds> ids = {};  // its own block, where others share the machine
-  // What somebody has found out with this program in this mode: it is not tried again.
-  std::optional<WallTable> walls = {};
+  // Absolute path of a file where hosts that are started alike tell each other what they have found
+  // out about the walls (known_walls.h); empty: each tries them.
+  std::string wallsNote = {};
   bool operator==(const PoolSettings&) const = default;
 };
 

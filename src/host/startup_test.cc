@@ -41,13 +41,7 @@ Startup poolStartup() {
                 {.source = "/v/data", .at = "/data"}};
   pool.devices = {"/dev/nvidia0", "/dev/nvidiactl"};
   pool.ids = sandbox::UserIds{.base = 0x2000'0000, .step = 65536, .count = 65536, .slots = 7};
-  pool.walls = WallTable{
-      .host = {{.name = "pid", .verdict = isolation::Verdict::kHeld, .why = "tried", .remedy = ""}},
-      .none = {},
-      .limitedDisk = {.name = "disk",
-                      .verdict = isolation::Verdict::kAbsent,
-                      .why = "no loop devices",
-                      .remedy = ""}};
+  pool.wallsNote = "/s/walls.json";
   startup.pool = std::move(pool);
   return startup;
 }
@@ -153,8 +147,8 @@ TEST(Startup, NamesWhatIsWrongWithAPool) {
   EXPECT_THAT(errorWith(pool, "/pool/devices/1", "nvidia0"),
               HasSubstr("'pool.devices' must be a list of absolute paths"));
   EXPECT_THAT(errorWith(pool, "/pool/binds", "x"), HasSubstr("'pool.binds' must be a list"));
-  EXPECT_THAT(errorWith(pool, "/pool/known_walls/walls/pid/verdict", "stands"),
-              HasSubstr("'walls.pid' must have a known verdict"));
+  EXPECT_THAT(errorWith(pool, "/pool/walls_note", "walls.json"),
+              HasSubstr("'pool.walls_note' must be an absolute path, or empty"));
   EXPECT_THAT(errorWith(pool, "/attached", json::Object{}),
               HasSubstr("'attached.folder' is missing"));
   Startup both = attachedStartup();
@@ -187,16 +181,6 @@ TEST(EndNote, ComesBackAsItWas) {
   }
   EXPECT_FALSE(parseEndNote(R"({"why":"bored","message":""})"));
   EXPECT_FALSE(parseEndNote(R"({"why":"idle")"));
-}
-
-TEST(WallTable, PassesOverWhatElseTheDoctorSays) {
-  const WallTable table = *poolStartup().pool->walls;
-  json::Object printed = wallTableObject(table);
-  printed["mode"] = "full";
-  printed["held"] = true;
-  EXPECT_EQ(readWallTable(printed).value(), table);
-  printed.erase("walls_network_none");
-  EXPECT_THAT(readWallTable(printed).error().message, HasSubstr("'walls_network_none' must be"));
 }
 
 }  // namespace

@@ -4,15 +4,16 @@ import json
 import os
 import secrets
 import shlex
+import shutil
 import socket
 import stat
-import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 from attached_host import Maker, listen_tcp, start_with
-from host import BINARY
+from host import BINARY, hosts_of_a_test
 from pool_host import WRAPPERS, Place, PoolHost
 
 pytestmark = pytest.mark.slow
@@ -23,18 +24,19 @@ FIRST = 0x6000_0000 + secrets.randbelow(400) * 8 * STEP  # tests run side by sid
 
 
 @pytest.fixture(scope="module")
-def known_walls() -> dict:
-    """What the doctor finds, once for all pool hosts."""
-    done = subprocess.run([BINARY, "doctor", "--json"], capture_output=True, text=True, timeout=60, check=True)
-    found = json.loads(done.stdout)
-    return {k: found[k] for k in ("walls", "walls_network_none", "walls_disk_mb")}
+def hub_folder(tmp_path_factory) -> Path:
+    """What the pool hosts of one hub have in common: their program, and the note on the walls that the first one tries."""
+    folder = tmp_path_factory.mktemp("hub")
+    shutil.copy(BINARY, folder / "cay-host")
+    return folder
 
 
 class HubPool(PoolHost):
     """A pool host that is told everything by a document."""
 
-    def __init__(self, known_walls: dict, place=None, **settings) -> None:
+    def __init__(self, hub_folder: Path, place=None, **settings) -> None:
         super().__init__(place, token=TOKEN)
+        self.binary = str(hub_folder / "cay-host")
         self.program = self.binary
         self.listener = listen_tcp()
         self.image = Maker.get().ask(image=True)
@@ -43,7 +45,7 @@ class HubPool(PoolHost):
             "token": TOKEN, "compat_host_token": False, "idle_timeout_ms": 0, "lifetime_ms": 0, "end_note": "",
             "attached": None, "state_folder": str(self.place.state),
             "pool": {"capacity": 3, "ready": 2, "walls": "full", "image": self.image, "binds": [], "devices": [],
-                     "ids": {"base": FIRST, "step": STEP, "count": STEP, "slots": 8}, "known_walls": known_walls,
+                     "ids": {"base": FIRST, "step": STEP, "count": STEP, "slots": 8}, "walls_note": str(hub_folder / "walls.json"),
                      **settings},
         }
 
@@ -57,31 +59,53 @@ class HubPool(PoolHost):
 
 
 @pytest.fixture
-def hub_pool(known_walls):
-    made: list[HubPool] = []
+def hub_pool(hub_folder):
+    with hosts_of_a_test() as made:
+        def one(**options) -> HubPool:
+            made.append(HubPool(hub_folder, **options))
+            return made[-1].start()
 
-    def one(**options) -> HubPool:
-        made.append(HubPool(known_walls, **options))
-        return made[-1].start()
-
-    try:
         yield one
-        for host in made:
-            if host.process.poll() is None:
-                host.stop()
-    finally:
-        for host in reversed(made):
-            host.destroy()
 
 
-def test_nothing_is_prepared_or_tried_again(hub_pool, known_walls):
-    host = hub_pool()
+def has_tried(host: HubPool) -> bool:
+    """It has made throw-away sandboxes."""
     dead = host.state / "gone.jsonl"
-    assert not dead.exists() or dead.read_bytes() == b"", "a throw-away sandbox was made"
+    return dead.exists() and dead.read_bytes() != b""
+
+
+def test_nothing_is_prepared(hub_pool):
+    host = hub_pool()
     sandbox = host.create()
     assert not list((host.state / "images").iterdir()), "an image of its own"
-    assert sandbox.info()["walls"] == known_walls["walls"], "told, though not tried here"
     assert sandbox.client().exec("echo made; id -u").stdout == "made\n0\n"
+
+
+def test_what_one_has_found_out_about_the_walls_is_not_tried_again(hub_pool, tmp_path):
+    note = tmp_path / "walls.json"
+    first = hub_pool(walls_note=str(note))
+    assert has_tried(first)
+    assert stat.S_IMODE(note.stat().st_mode) == 0o600
+    found = json.loads(note.read_text())
+    first.stop()
+    second = hub_pool(walls_note=str(note))
+    assert not has_tried(second)
+    assert second.create().info()["walls"] == found["walls"], "told, though not tried here"
+    # The same host after a crash.
+    second.kill9()
+    second.start()
+    assert not has_tried(second)
+
+
+@pytest.mark.parametrize("change", [{"boot": "another"}, {"memory_group": False}, {"program": {}}],
+                         ids=["another-boot", "other-groups", "another-program"])
+def test_what_was_tried_elsewhere_does_not_count(hub_pool, hub_folder, tmp_path, change):
+    hub_pool().stop()
+    found = json.loads((hub_folder / "walls.json").read_text())
+    note = tmp_path / "walls.json"
+    note.write_text(json.dumps(found | {"tried": found["tried"] | change}))
+    assert has_tried(hub_pool(walls_note=str(note)))
+    assert json.loads(note.read_text())["tried"] == found["tried"]
 
 
 def test_sandboxes_have_the_ids_of_the_block(hub_pool):
@@ -114,12 +138,13 @@ def test_mounts_are_in_every_sandbox(hub_pool, tmp_path):
 
 
 @pytest.mark.parametrize("walls", ["full", "unprivileged"])
-def test_devices_are_in_every_sandbox(known_walls, walls):
+def test_devices_are_in_every_sandbox(hub_folder, walls):
     place = Place(walls)
     os.mknod(place.top / "nvidia7", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
     (place.top / "nvidia7").chmod(0o666)
     settings = {"ids": None, "image": None} if walls == "unprivileged" else {}
-    host = HubPool(known_walls, place, walls=walls, devices=[str(place.top / "nvidia7")], **settings)
+    host = HubPool(hub_folder, place, walls=walls, devices=[str(place.top / "nvidia7")], **settings)
+    host.binary = str(place.binary)  # where that user can have it
     wrapper = place.top / "as-user"
     wrapper.write_text(f'#!/bin/sh\nexec {shlex.join(WRAPPERS[walls])} {host.binary} "$@"\n')
     wrapper.chmod(0o755)
@@ -171,9 +196,9 @@ def test_the_token_is_in_no_sandbox(hub_pool):
     assert "memfd" not in said and "socket" not in said, said
 
 
-def test_the_network_it_was_started_in_is_the_one_of_its_sandboxes(known_walls):
+def test_the_network_it_was_started_in_is_the_one_of_its_sandboxes(hub_folder):
     """Started where there is only a loopback, its sandboxes have no other either."""
-    host = HubPool(known_walls)
+    host = HubPool(hub_folder)
     wrapper = host.place.top / "in-network"
     wrapper.write_text(f'#!/bin/sh\nexec unshare -n {host.binary} "$@"\n')
     wrapper.chmod(0o755)
