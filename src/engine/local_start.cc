@@ -78,7 +78,7 @@ sandbox::Registry::Options registryOptions(JobHouse& house) {
     }
     return house.nursery->spawn(plan, listener, *network);
   };
-  out.releaseSlot = [&house](uint32_t slot) { house.groups.release(slot); };
+  out.releaseSlot = [&house](uint32_t slot) { return house.groups.release(slot); };
   return out;
 }
 
@@ -130,7 +130,7 @@ net::Task<> closeHouse(JobHouse& house) {
   if (auto down = co_await house.networks->shutdown(); !down) {
     log(Level::kError, "the networks could not be taken down", {{"error", down.error().message}});
   }
-  house.groups.removeAll();
+  house.groups.removeAll(house.registry->folder().fd());
 }
 
 }  // namespace cay::engine

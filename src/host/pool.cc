@@ -89,7 +89,7 @@ net::Task<Result<>> Pool::start() {
   options.spawnKeeper = [this](const isolation::Plan& plan, const Fd& listener) {
     return nursery_->spawn(plan, listener);
   };
-  options.releaseSlot = [this](uint32_t slot) { groups_.release(slot); };
+  options.releaseSlot = [this](uint32_t slot) { return groups_.release(slot); };
   CAY_CO_ASSIGN(registry_,
                 co_await sandbox::Registry::open(io_, std::move(folder), std::move(options)));
   services_.emplace(PoolServices{
@@ -170,7 +170,7 @@ int64_t Pool::tick(int64_t nowMs) {
 net::Task<> Pool::shutdown() {
   co_await registry_->shutdown();
   // Nothing runs any more, so nothing is to be limited; the next start makes what it needs.
-  groups_.removeAll();
+  groups_.removeAll(registry_->folder().fd());
 }
 
 Result<> Pool::startNursery(const sandbox::PoolFolder& folder) {

@@ -225,11 +225,20 @@ GroupUsage LimitGroups::usage(uint32_t slot) const {
   return usage;
 }
 
-void LimitGroups::release(uint32_t slot) const {
+// Whoever was the first to touch a page of a file system's own books is charged for it, and it
+// cannot be given back before it is written. A group that is removed with it stays in the kernel.
+uint64_t LimitGroups::cacheOf(const std::string& group) const {
+  if (!memory_) return 0;
+  return numberAfter(readAt(memory_->folder.get(), group + "/memory.stat"),
+                     memory_->v2 ? "file " : "cache ");
+}
+
+bool LimitGroups::release(uint32_t slot) const {
   const std::string group = groupName(slot);
   // After a rush there would be more of them than are ever used at once again.
   const bool leaves = slot >= kKeptSlots;
   if (memoryOf(group) > (leaves ? 0 : kPassedOn)) giveBackMemory(memory_->path + "/" + group);
+  if (leaves && cacheOf(group) > 0) return false;
   if (leaves) {
     for (const Controller* controller : folders()) {
       (void)::unlinkat(controller->folder.get(), group.c_str(), AT_REMOVEDIR);
@@ -240,12 +249,22 @@ void LimitGroups::release(uint32_t slot) const {
     removeGroupsIn(execs_->path + "/" + group);
     (void)::unlinkat(execs_->folder.get(), group.c_str(), AT_REMOVEDIR);
   }
+  return true;
 }
 
-void LimitGroups::removeAll() const {
+bool LimitGroups::giveAllBack() const {
+  bool all = true;
+  for (const std::string& group : memory_ ? groupsIn(memory_->path) : std::vector<std::string>()) {
+    if (memoryOf(group) > 0) giveBackMemory(memory_->path + "/" + group);
+    all &= cacheOf(group) == 0;
+  }
+  return all;
+}
+
+void LimitGroups::removeAll(int disk) const {
+  if (!giveAllBack() && disk >= 0 && ::syncfs(disk) == 0) (void)giveAllBack();
   for (const Controller* controller : folders()) {
     for (const std::string& group : groupsIn(controller->path)) {
-      giveBackMemory(controller->path + "/" + group);
       removeGroupsIn(controller->path + "/" + group);
       (void)::unlinkat(controller->folder.get(), group.c_str(), AT_REMOVEDIR);
     }

@@ -53,9 +53,11 @@ class LimitGroups {
   // can make groups with limits below them.
   [[nodiscard]] Result<std::vector<Fd>> entrancesAside(uint32_t slot) const;
   // When the last process of a slot is gone: what it left in groups and in memory is given back.
-  void release(uint32_t slot) const;
-  // Removes all groups, at the end.
-  void removeAll() const;
+  // False if it must be tried again before somebody else has the slot.
+  bool release(uint32_t slot) const;
+  // Removes all groups, at the end. `disk`: a folder where those in them have written; -1: nowhere.
+  // It is synced if that is needed to get their memory back.
+  void removeAll(int disk = -1) const;
 
  private:
   struct Controller {
@@ -70,6 +72,10 @@ class LimitGroups {
                                                   const std::string& name);
   [[nodiscard]] std::vector<const Controller*> folders() const;
   [[nodiscard]] uint64_t memoryOf(const std::string& group) const;
+  // What it holds of files.
+  [[nodiscard]] uint64_t cacheOf(const std::string& group) const;
+  // False if some group still holds pages of files.
+  [[nodiscard]] bool giveAllBack() const;
 
   std::optional<Controller> memory_;
   std::optional<Controller> pids_;

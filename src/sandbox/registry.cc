@@ -18,6 +18,7 @@ constexpr int64_t kKeeperLingerMs = 10'000;  // of a keeper without work
 constexpr Millis kRecoverPatience{10'000};   // for living keepers to tell what they hold
 constexpr Millis kShutdownPatience{7'000};
 constexpr Millis kShutdownStep{10};
+constexpr int64_t kReleaseEveryMs = 10'000;
 constexpr Millis kReadyPatience{10'000};  // for a keeper that nobody waits for
 
 int64_t expiryOf(const PoolRecord& record) {
@@ -252,12 +253,20 @@ PoolRecord Registry::recordFor(const CreateRequest& request, SharedSpec spec, st
           .rejected = 0};
 }
 
+std::optional<uint32_t> Registry::takeSlot() {
+  if (const auto slot = slots_.take()) return slot;
+  if (heldBack_.empty()) return std::nullopt;
+  const uint32_t slot = heldBack_.front();
+  heldBack_.pop_front();
+  return slot;
+}
+
 // Records with an identity each, and with slots that are taken.
 Result<std::vector<PoolRecord>> Registry::draft(const CreateRequest& request, uint32_t count) {
   const auto spec = std::make_shared<const PoolSpec>(request.spec);
   std::vector<PoolRecord> records;
   for (uint32_t index = 0; index < count; ++index) {
-    const auto slot = slots_.take();
+    const auto slot = takeSlot();
     if (!slot) {
       for (const PoolRecord& record : records) slots_.release(record.slot);
       return fail(Code::kExhausted, "there are no user ids left, until deleted sandboxes are gone");
@@ -392,6 +401,10 @@ void Registry::tick(int64_t nowMs) {
     }
   }
   for (const auto& [pooled, death] : dying) retire(pooled, death);
+  if (!heldBack_.empty() && nowMs >= nextReleaseMs_) {
+    nextReleaseMs_ = nowMs + kReleaseEveryMs;
+    boost::asio::co_spawn(io_, releaseHeldBack(), boost::asio::detached);
+  }
   ready_.tick(nowMs);
   upkeep_.tick(nowMs, [this] { return imageVersions(); });
 }

@@ -7,6 +7,7 @@
 // late to find it.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,8 +42,10 @@ class Registry {
     layers::ImageStore* images = nullptr;
     // Starts a keeper behind the walls of the plan.
     std::function<Result<>(const isolation::Plan&, Fd listener)> spawnKeeper;
-    // Nothing with the user ids and groups of this slot is left. Called on another thread.
-    std::function<void(uint32_t slot)> releaseSlot;
+    // Nothing with the user ids and groups of this slot is left. False if what it held cannot be
+    // had back yet: it is asked again later, unless the slot is needed before. Called on another
+    // thread.
+    std::function<bool(uint32_t slot)> releaseSlot;
   };
 
   // Takes up what an earlier host left. Completes when the living keepers have told what they hold.
@@ -137,6 +140,9 @@ class Registry {
   // Blocks until they are gone.
   void awaitNobody(uint32_t slot) const;
   net::Task<> removeFiles(PoolFolder::Trashed what);
+  net::Task<> releaseSlot(uint32_t slot);
+  net::Task<> releaseHeldBack();
+  std::optional<uint32_t> takeSlot();
   net::Task<> refill();
   [[nodiscard]] ImageUpkeep::Versions imageVersions() const;
 
@@ -146,6 +152,8 @@ class Registry {
   Options options_;
   size_t capacity_ = SIZE_MAX;
   Slots slots_;
+  std::deque<uint32_t> heldBack_;  // nobody's; what they held cannot be had back yet
+  int64_t nextReleaseMs_ = 0;
   std::unordered_map<std::string, PooledPtr> members_;
   size_t beingMade_ = 0;
   std::set<std::string> idsBeingMade_;  // of those whose id was given

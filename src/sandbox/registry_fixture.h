@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
 #include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,7 +48,7 @@ class RegistryTest : public ::testing::Test {
     loop_ = std::make_unique<testing::LoopThread>();
     auto folder = PoolFolder::open(state());
     ASSERT_TRUE(folder) << folder.error().message;
-    ASSERT_TRUE(folder->fitFor(mode_));
+    ASSERT_TRUE(folder->fitFor(mode_, ids_));
     images_ = std::make_unique<layers::ImageStore>(
         layers::ImageStore::Options{.folder = folder->imagesPath(),
                                     .roots = {},
@@ -62,6 +64,7 @@ class RegistryTest : public ::testing::Test {
       return keeperSpawner({.shape = {}, .cgroupName = "", .noCgroups = "test"},
                            logs.get())(std::move(listener));
     };
+    options.releaseSlot = [this](uint32_t) { return givesBack_.load(); };
     auto registry =
         loop_->await(Registry::open(loop_->io(), std::move(*folder), std::move(options)));
     ASSERT_TRUE(registry) << registry.error().message;
@@ -78,6 +81,14 @@ class RegistryTest : public ::testing::Test {
   void restart(size_t capacity = 10) {
     close();
     open(capacity);
+  }
+
+  // Opens again with so many slots.
+  void openWithSlots(uint32_t slots) {
+    close();
+    ids_ = UserIds::choose(mode_, "0");
+    ids_->slots = slots;
+    open();
   }
 
   // Opens again with a small machine of our own, in a folder, of which the image `host` is made.
@@ -173,6 +184,8 @@ class RegistryTest : public ::testing::Test {
   testing::TempDir dir_;
   isolation::Mode mode_ = isolation::Mode::kRestricted;
   std::vector<isolation::Plan> plans_;
+  std::optional<UserIds> ids_;
+  std::atomic<bool> givesBack_ = true;  // what a slot held can be had back
   std::unique_ptr<layers::ImageStore> images_;
   std::vector<std::unique_ptr<testing::LoopThread>>
       oldLoops_;  // what a test still holds needs them

@@ -98,16 +98,32 @@ void Registry::awaitNobody(uint32_t slot) const {
 net::Task<> Registry::removeFiles(PoolFolder::Trashed what) {
   auto work = [this, &what]() -> Result<> {
     if (what.slot) awaitNobody(*what.slot);
-    CAY_TRY(folder_.remove(what));
-    if (what.slot && options_.releaseSlot) options_.releaseSlot(*what.slot);
-    return {};
+    return folder_.remove(what);
   };
   const Result<> removed = co_await removers_.run(std::move(work));
-  if (removed) {
-    if (what.slot) slots_.release(*what.slot);
-  } else {
+  if (!removed) {
     log(Level::kError, "the files of a sandbox could not be removed",
         {{"error", removed.error().message}});
+  } else if (what.slot) {
+    co_await releaseSlot(*what.slot);
+  }
+}
+
+net::Task<> Registry::releaseSlot(uint32_t slot) {
+  auto work = [this, slot] { return !options_.releaseSlot || options_.releaseSlot(slot); };
+  if (co_await removers_.run(std::move(work))) {
+    slots_.release(slot);
+  } else {
+    heldBack_.push_back(slot);
+  }
+}
+
+// One after another: those that wait may be needed.
+net::Task<> Registry::releaseHeldBack() {
+  for (size_t left = heldBack_.size(); left > 0 && !heldBack_.empty(); --left) {
+    const uint32_t slot = heldBack_.front();
+    heldBack_.pop_front();
+    co_await releaseSlot(slot);
   }
 }
 

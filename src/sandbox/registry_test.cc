@@ -32,6 +32,31 @@ TEST_F(RegistryTest, EachSandboxHasAnIdATokenAndASlotOfItsOwn) {
   EXPECT_TRUE(plans_.empty()) << "a keeper was started before there was work for it";
 }
 
+TEST_F(RegistryTest, ASlotThatStillHoldsSomethingIsAskedAgainLater) {
+  givesBack_ = false;
+  retire(createOne());
+  EXPECT_TRUE(loop_->await(registry_->cleared(Millis(20'000))));
+  EXPECT_EQ(createOne()->record.slot, 1U);
+  tickIn(0);
+  EXPECT_EQ(createOne()->record.slot, 2U) << "it held something still";
+  givesBack_ = true;
+  tickIn(1'000);
+  EXPECT_EQ(createOne()->record.slot, 3U) << "not all the time";
+  tickIn(10'000);
+  EXPECT_TRUE(slotComesFree(0));
+}
+
+TEST_F(RegistryTest, ASlotThatStillHoldsSomethingIsTakenBeforeNone) {
+  givesBack_ = false;
+  openWithSlots(2);
+  const PooledPtr first = createOne();
+  (void)createOne();
+  retire(first);
+  EXPECT_TRUE(loop_->await(registry_->cleared(Millis(20'000))));
+  EXPECT_EQ(createOne()->record.slot, 0U);
+  EXPECT_EQ(tryCreate(request()).error().code, Code::kExhausted);
+}
+
 TEST_F(RegistryTest, ANameThatIsGivenIsTakenAndMayBeUsedAgain) {
   auto named = request();
   named.id = "0123456789abcdef01234567";

@@ -68,7 +68,7 @@ class Maker {
     options.spawnKeeper = [this](const cay::isolation::Plan& plan, const Fd& listener) {
       return spawn(plan, listener);
     };
-    options.releaseSlot = [this](uint32_t slot) { groups_.release(slot); };
+    options.releaseSlot = [this](uint32_t slot) { return groups_.release(slot); };
     CAY_ASSIGN(registry_,
                loop_.await(Registry::open(loop_.io(), std::move(folder), std::move(options))));
     return {};
