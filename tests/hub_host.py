@@ -5,8 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -51,6 +53,20 @@ class HubPlace:
 
     def remove(self) -> None:
         shutil.rmtree(self.top, ignore_errors=True)
+
+
+def free_ports() -> tuple[int, int]:
+    """For one who comes back on them: below those that the kernel gives to connections of others meanwhile."""
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found: list[int] = []
+    while len(found) < 2:
+        port = random.randrange(10_000, lowest)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+            found.append(port)
+        except OSError:
+            continue
+    return found[0], found[1]
 
 
 class Hub:

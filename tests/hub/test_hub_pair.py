@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from hub_host import Hub
+from hub_host import Hub, free_ports
 from hub_jobs import Jobs, Sandbox
 
 pytestmark = pytest.mark.slow
 COUNTER = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done"
 SERVER = "echo hello > /root/index.html; cd /root; exec python3 -m http.server 8000"
-
-
-def free_ports() -> tuple[int, int]:
-    with socket.create_server(("127.0.0.1", 0)) as api, socket.create_server(("127.0.0.1", 0)) as tls:
-        return api.getsockname()[1], tls.getsockname()[1]
 
 
 def outliving(hub: Hub) -> set[int]:

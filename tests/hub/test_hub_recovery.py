@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import http.client
 import random
-import socket
 import threading
 import time
 
 import pytest
 
-from hub_host import Hub
+from hub_host import Hub, free_ports
 from hub_jobs import ENDED, Jobs, Refused, Sandbox
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hub-recovery")]
 # What a client may see when the hub dies under it.
 CUT = (OSError, http.client.HTTPException, ValueError)
 COUNTER = "i=0; while [ $i -lt {} ]; do i=$((i+1)); echo $i; sleep 0.05; done"
-
-
-def free_ports() -> tuple[int, int]:
-    with socket.create_server(("127.0.0.1", 0)) as api, socket.create_server(("127.0.0.1", 0)) as tls:
-        return api.getsockname()[1], tls.getsockname()[1]
 
 
 class Reborn:
