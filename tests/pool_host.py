@@ -22,6 +22,9 @@ WRAPPERS = {
     "restricted": ["setpriv", "--bounding-set=-sys_admin", "--"],
     "unprivileged": ["setpriv", f"--reuid={UNPRIVILEGED_ID}", f"--regid={UNPRIVILEGED_ID}", "--clear-groups", "--"],
 }
+# There the limit of each process counts a sanitizer's shadow memory, terabytes of it: the wall probe cannot run.
+unprivileged_pool = pytest.mark.skipif(
+    SANITIZED, reason="a sanitizer's own memory does not fit under the limit of a process")
 _CLONE_NEWNS, _CLONE_NEWNET = 0x20000, 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -71,8 +74,7 @@ class PoolHost(Host):
 
     def start(self) -> "PoolHost":
         if SANITIZED and self.walls == "unprivileged":
-            # There the limit of each process counts the shadow memory, terabytes of it: the wall probe cannot run.
-            pytest.skip("a sanitizer's own memory does not fit under the limit of a process")
+            pytest.skip(unprivileged_pool.kwargs["reason"])
         return super().start()
 
     def again(self, **options) -> "PoolHost":

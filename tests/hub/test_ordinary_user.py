@@ -13,16 +13,12 @@ import sys
 
 import pytest
 
-from host import ROOT, SANITIZED, all_pids, wait_until
+from host import ROOT, all_pids, wait_until
 from hub_host import Hub, HubPlace, run_cay
 from hub_jobs import ENDED, Jobs
-from pool_host import UNPRIVILEGED_ID, WRAPPERS
+from pool_host import UNPRIVILEGED_ID, WRAPPERS, unprivileged_pool
 
 pytestmark = pytest.mark.slow
-
-# Without control groups the limit of each process counts a sanitizer's shadow memory, terabytes of it: the wall probe of
-# a pool host cannot run.
-with_pools = pytest.mark.skipif(SANITIZED, reason="a sanitizer's own memory does not fit under the limit of a process")
 
 CLIENT = ROOT / "tests" / "hub_client"
 ORDINARY = WRAPPERS["unprivileged"]
@@ -113,7 +109,7 @@ def reach(hub: Hub, *targets: str, **fields) -> str:
 # ---- the client
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["dedicated", pytest.param("pool", marks=with_pools)])
+@pytest.mark.parametrize("kind", ["dedicated", pytest.param("pool", marks=unprivileged_pool)])
 def test_the_real_client_works(slirp_hub, kind, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
@@ -126,7 +122,7 @@ def test_the_real_client_works(slirp_hub, kind, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", ["creation.py", pytest.param("pools.py", marks=with_pools)])
+@pytest.mark.parametrize("script", ["creation.py", pytest.param("pools.py", marks=unprivileged_pool)])
 def test_the_real_client_makes_sandboxes_in_every_way(slirp_hub, script, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
@@ -154,7 +150,7 @@ print("all of it")
 """
 
 
-@with_pools
+@unprivileged_pool
 def test_the_real_client_works_with_a_loopback_alone(alone_hub, tmp_path):
     env = {**alone_hub.client_env(), "HOME": str(tmp_path), "HF_HOME": str(tmp_path / "hf")}
     done = subprocess.run([ROOT / ".venvs/hub-2.4.0/bin/python", "-c", SMALL], env=env, capture_output=True, text=True,
@@ -176,7 +172,7 @@ sys.stdin.readline()
 """
 
 
-@with_pools
+@unprivileged_pool
 def test_a_pool_outlives_its_host_and_ends_whole(alone_hub, tmp_path):
     """There is no control group that would hold it together."""
     mark = f"{40_000 + os.getpid()}.25"

@@ -14,7 +14,7 @@ import pytest
 
 from attached_host import Maker, listen_tcp, start_with
 from host import BINARY, hosts_of_a_test
-from pool_host import WRAPPERS, Place, PoolHost
+from pool_host import WRAPPERS, Place, PoolHost, unprivileged_pool
 
 pytestmark = pytest.mark.slow
 
@@ -137,7 +137,7 @@ def test_mounts_are_in_every_sandbox(hub_pool, tmp_path):
     assert sorted(p.name for p in (tmp_path / "data").iterdir()) == ["file"]
 
 
-@pytest.mark.parametrize("walls", ["full", "unprivileged"])
+@pytest.mark.parametrize("walls", ["full", pytest.param("unprivileged", marks=unprivileged_pool)])
 def test_devices_are_in_every_sandbox(hub_folder, walls):
     place = Place(walls)
     os.mknod(place.top / "nvidia7", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
