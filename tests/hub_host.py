@@ -61,6 +61,8 @@ def free_ports() -> tuple[int, int]:
     found: list[int] = []
     while len(found) < 2:
         port = random.randrange(10_000, lowest)
+        if port in found:
+            continue
         try:
             socket.create_server(("127.0.0.1", port)).close()
             found.append(port)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from host import hosts_of_a_test
 from hub_host import Hub
 
 
@@ -27,17 +28,9 @@ def default_image(hub):
 def start_hub():
     """start_hub(flags=…, …): a hub of this test's own, stopped and checked at its end.
     start_hub(after=hub, …): another one with the state of one that has ended."""
-    made = []
+    with hosts_of_a_test() as made:
+        def start_one(*, after=None, **options):
+            made.append(after.again(**options) if after else Hub(**options))
+            return made[-1].start()
 
-    def start_one(*, after=None, **options):
-        made.append(after.again(**options) if after else Hub(**options))
-        return made[-1].start()
-
-    try:
         yield start_one
-        for one in made:
-            if one.process is not None and one.process.poll() is None:
-                one.stop()
-    finally:
-        for one in reversed(made):
-            one.destroy()
